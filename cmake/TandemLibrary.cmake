@@ -1,0 +1,30 @@
+# tandem_library(NAME SOURCES... [LINK LIBS...])
+# One OBJECT library a folder, so that the linker drops no plug-in whose only trace is its registration.
+# All of them are gathered in TANDEM_OBJECT_LIBRARIES for the program and the tests.
+function(tandem_library name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  set(target tandem_${name})
+  add_library(${target} OBJECT ${ARG_UNPARSED_ARGUMENTS})
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/generated")
+  target_link_libraries(${target} PUBLIC fmt::fmt ${ARG_LINK})
+  tandem_compile_options(${target})
+  set_property(GLOBAL APPEND PROPERTY TANDEM_OBJECT_LIBRARIES ${target})
+endfunction()
+
+function(tandem_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+  if(TANDEM_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(TANDEM_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${TANDEM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${TANDEM_SANITIZE})
+  endif()
+endfunction()
+
+# Links every folder's objects into an executable.
+function(tandem_link_all target)
+  get_property(libraries GLOBAL PROPERTY TANDEM_OBJECT_LIBRARIES)
+  target_link_libraries(${target} PRIVATE ${libraries})
+  tandem_compile_options(${target})
+endfunction()

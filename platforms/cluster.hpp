@@ -1,0 +1,53 @@
+// A cluster: a topology whose end points are single devices, or nodes of several devices behind NICs.
+//
+//   device -> intra-node switch -> NIC -> fabric -> NIC -> intra-node switch -> device
+//
+// With one device a node the cluster is the topology itself. Otherwise the topology's end points are the NICs: node
+// n holds NICs n*nics_per_node .. and devices n*devices_per_node ..; device i of a node uses NIC
+// i*nics_per_node/devices_per_node of its node. The link between the internal switch and a NIC is a PCIe link
+// (kind `host`), shared by all devices that use that NIC. Devices of one node talk through the internal switch.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "platforms/network.hpp"
+#include "platforms/topology.hpp"
+
+namespace tandem {
+
+struct ClusterOptions {
+  std::string topology = "star";
+  int ranks = 8;                // devices wanted in all
+  int devices_per_node = 1;
+  int nics_per_node = 1;        // must divide devices_per_node
+  BytesPerSecond link_bandwidth{12.5e9};
+  Seconds link_latency{500e-9};
+  BytesPerSecond intra_bandwidth{150e9};  // device <-> internal switch, each direction
+  Seconds intra_latency{500e-9};
+  BytesPerSecond host_bandwidth{};        // internal switch <-> NIC; 0 means not modelled (no such link)
+};
+
+class Cluster : public Network {
+ public:
+  explicit Cluster(const ClusterOptions& options);  // usage errors for impossible combinations
+
+  void route(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const override;
+  [[nodiscard]] std::string vertex_name(int vertex) const override;
+  // devices_per_node (when above 1) followed by the topology's radices; with several NICs a node the NIC digit is
+  // part of the node's: empty where the two do not nest.
+  [[nodiscard]] std::vector<int> radices() const override;
+
+  [[nodiscard]] const Topology& topology() const { return *topology_; }
+  [[nodiscard]] const ClusterOptions& options() const { return options_; }
+  [[nodiscard]] int nodes() const;
+  [[nodiscard]] int node_of(DeviceId device) const { return device.value / options_.devices_per_node; }
+  // Network ports a device has to the fabric: the topology's ports (all planes) x nics_per_node / devices_per_node.
+  [[nodiscard]] double ports_per_device() const;
+
+ private:
+  ClusterOptions options_;
+  std::unique_ptr<Topology> topology_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,66 @@
+// The contract of a topology plug-in: a network described by construction rules, with closed forms of its
+// characteristics. One file each in platforms/topologies.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platforms/network.hpp"
+#include "sim/core/registry.hpp"
+
+namespace tandem {
+
+// Closed forms, not measurements; the contract tests compare them with breadth-first search. "Links" are cables
+// (both directions together). All counts include every plane.
+struct Characteristics {
+  std::int64_t devices = 0;
+  std::int64_t switches = 0;
+  std::int64_t max_switch_radix = 0;
+  std::int64_t links = 0;
+  double ports_per_device = 0;         // mean
+  double switch_ports_per_device = 0;  // switch ports in use / devices
+  int diameter = 0;                    // links on the longest of all shortest device-to-device paths
+  double mean_path = 0;                // links, mean over ordered pairs of different devices
+  double bisection_links = 0;          // cables cut by an equal split of the devices, smallest known
+  bool bisection_proved = false;       // false: an upper bound that is not known to be tight
+};
+
+// What the cost of a network is counted in (prices are applied elsewhere, and are the user's to replace).
+struct CostItems {
+  std::int64_t switch_ports = 0;
+  std::int64_t device_ports = 0;
+  std::int64_t board_links = 0;      // inside a module, a backplane or a board
+  std::int64_t copper_cables = 0;    // short: device to first switch, neighbours of a torus
+  std::int64_t optical_cables = 0;   // long: between switches, top levels
+};
+
+class Topology : public Network {
+ public:
+  static constexpr const char* plugin_kind = "topology";
+  static constexpr const char* plugin_help = "interconnects: devices, switches, links and routing";
+
+  // Where a topology's sizes are left out, the smallest instance with at least `devices` devices is built.
+  struct PluginContext {
+    int devices = 1;
+    BytesPerSecond link_bandwidth{12.5e9};  // one direction of one cable
+    Seconds link_latency{500e-9};           // one link
+  };
+
+  [[nodiscard]] virtual Characteristics characteristics() const = 0;
+  [[nodiscard]] virtual CostItems cost_items() const = 0;
+
+  // The instance as built, in the form that builds it again: "fat-tree:k=8,oversubscription=1,planes=1".
+  [[nodiscard]] const std::string& instance() const { return instance_; }
+  [[nodiscard]] int planes() const { return planes_; }
+
+ protected:
+  std::string instance_;
+  int planes_ = 1;
+};
+
+// Builds "name:key=value,..."; throws usage errors for unknown names, bad sizes and instances that are too small
+// for context.devices or too large to hold (more than 4,194,304 devices).
+[[nodiscard]] std::unique_ptr<Topology> make_topology(std::string_view text, const Topology::PluginContext& context);
+
+}  // namespace tandem

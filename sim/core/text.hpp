@@ -1,0 +1,19 @@
+// Small text helpers shared by every parser and message.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+// Parts of `text` between separators; an empty text has no parts.
+[[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
+
+// The candidate nearest to `name` by edit distance, or "" where none is near enough to be a slip of the finger.
+[[nodiscard]] std::string closest(std::string_view name, const std::vector<std::string>& candidates);
+
+// "; did you mean 'x'?" or "; known: a, b, c": the tail of every unknown-name error.
+[[nodiscard]] std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace tandem

@@ -1,0 +1,114 @@
+// A trace: what one training iteration of a CNN costs on one device, layer by layer and pass by pass, as recorded
+// (or imported). Times are samples, never single numbers; shapes, parameters and edges are kept so that a layer can
+// be split and its communication computed. The HDF5 form is documented in traces/FORMAT.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/units.hpp"
+
+namespace tandem {
+
+enum class OpKind {
+  conv, fc, bn, relu, max_pool, avg_pool, add, concat, lrn, dropout, softmax_loss,
+  flatten,  // moves or computes nothing; kept so that edges stay true
+  other,    // timed, but can only be split along the batch
+};
+[[nodiscard]] std::string_view to_text(OpKind kind);
+[[nodiscard]] std::optional<OpKind> op_kind_from_text(std::string_view text);
+
+enum class Pass { forward, backward_data, backward_weight, update };
+inline constexpr std::size_t kPasses = 4;
+[[nodiscard]] std::string_view to_text(Pass pass);
+
+// Repeated timings of one thing, seconds, in the order taken. Empty means not measured (or nothing to do).
+struct Samples {
+  std::vector<double> seconds;
+  // The 20 % quantile (linear between order statistics): disturbances only ever add time. 0 where empty.
+  [[nodiscard]] Seconds typical() const;
+  [[nodiscard]] Seconds median() const;
+  [[nodiscard]] Seconds max() const;
+};
+
+// Batch first, then channels, then 1 to 3 spatial extents (none for a vector). Elements.
+using Shape = std::vector<std::int64_t>;
+[[nodiscard]] std::int64_t elements(const Shape& shape);
+
+struct ParameterTensor {
+  std::string name;   // "weight", "bias"
+  Shape shape;
+  [[nodiscard]] std::int64_t count() const { return elements(shape); }
+};
+
+// Times of one layer at other than its recorded shape. parts = 4 on the batch axis is a quarter of the batch.
+struct SplitCurve {
+  enum class Axis { batch, height, width, output_channel, input_channel };
+  Axis axis = Axis::batch;
+  double fraction = 1;          // of the extent along the axis
+  Shape input_shape;            // shape really run, halo rows included
+  Shape output_shape;
+  std::array<Samples, kPasses> samples;
+};
+
+struct Layer {
+  std::string name;
+  OpKind kind = OpKind::other;
+  std::vector<LayerId> inputs;         // producers; empty: reads the model's input. Ids below this layer's own.
+  std::vector<Shape> input_shapes;     // one an input (one where `inputs` is empty)
+  Shape output_shape;
+  std::vector<int> kernel, stride, pad_begin, pad_end, dilation;  // one a spatial dimension; empty: not applicable
+  int groups = 1;
+  bool in_place = false;
+  bool needs_input_gradient = true;    // false where no gradient flows back (the first layer)
+  std::vector<ParameterTensor> parameters;  // in the framework's declaration order (weight, then bias)
+  Bytes activation_bytes{};            // output of the whole batch (0 where in place)
+  Bytes workspace_bytes{};
+  std::array<Flops, kPasses> flops{};  // 0 where unknown
+  std::array<Samples, kPasses> samples;
+  bool backward_is_joint = false;      // the source has one backward time; it stands under backward_weight
+  std::vector<SplitCurve> splits;
+
+  [[nodiscard]] std::int64_t parameter_count() const;
+  [[nodiscard]] Seconds time(Pass pass) const { return samples[static_cast<std::size_t>(pass)].typical(); }
+};
+
+struct Trace {
+  static constexpr int kFormatVersion = 1;
+  std::string model;            // "resnet50"
+  std::string recorder;         // "tandem record", "pipedream profiler"
+  std::string library, library_version;
+  std::string device;           // processor or accelerator name; "unknown" where the source does not say
+  int threads = 0;              // 0: not applicable
+  double clock_hz = 0;          // nominal; 0: unknown
+  std::string dtype = "float32";
+  std::string layout;           // "nchw", "library's choice"
+  std::int64_t batch = 0;
+  std::string cache_mode;       // "hot", "flushed", "in situ"
+  std::string date;             // ISO 8601 day; recorded, not taken from the clock when a file is copied
+  Samples iteration_forward, iteration_backward, iteration_update;  // whole-iteration samples, may be empty
+  std::vector<Layer> layers;    // in topological order
+  std::vector<std::string> notes;  // what an importer dropped or assumed, what a recorder flagged
+
+  [[nodiscard]] std::int64_t parameter_count() const;
+  [[nodiscard]] Seconds total(Pass pass) const;  // sum of the layers' typical times
+};
+
+// Throws an input error (with the layer's name) where a trace contradicts itself: no layers, batch < 1, ids out of
+// order, negative or non-finite times, a parameter tensor without elements, shapes with extents below 1.
+void validate(const Trace& trace);
+
+// HDF5. Writing is atomic (a temporary file in the same folder, renamed) and byte-identical for equal traces.
+void write_trace(const Trace& trace, const std::string& path);
+[[nodiscard]] Trace read_trace(const std::string& path);
+
+// A shipped trace by name ("resnet50-cpu" -> <data folder>/resnet50-cpu.h5) or a path. TANDEM_TRACES overrides the
+// folder; otherwise the source tree's traces/data, as configured at build time. Usage error with "did you mean".
+[[nodiscard]] Trace load_trace(const std::string& name_or_path);
+[[nodiscard]] std::vector<std::string> shipped_traces();
+
+}  // namespace tandem
