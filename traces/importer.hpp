@@ -23,7 +23,8 @@ class Importer {
   [[nodiscard]] virtual Trace read(const std::string& path) const = 0;
 };
 
-// Imports with the named importer ("pipedream", with parameters), or where `importer` is empty the one that recognizes the content.
+// Imports with the named importer ("pipedream", with parameters), or where `importer` is empty the one that recognizes
+// the content.
 [[nodiscard]] Trace import_trace(const std::string& path, const std::string& importer = "");
 
 }  // namespace tandem

@@ -15,7 +15,17 @@
 namespace tandem {
 
 enum class OpKind {
-  conv, fc, bn, relu, max_pool, avg_pool, add, concat, lrn, dropout, softmax_loss,
+  conv,
+  fc,
+  bn,
+  relu,
+  max_pool,
+  avg_pool,
+  add,
+  concat,
+  lrn,
+  dropout,
+  softmax_loss,
   flatten,  // moves or computes nothing; kept so that edges stay true
   other,    // timed, but can only be split along the batch
 };
@@ -33,73 +43,86 @@ struct Samples {
   [[nodiscard]] Seconds typical() const;
   [[nodiscard]] Seconds median() const;
   [[nodiscard]] Seconds max() const;
+
+  friend bool operator==(const Samples&, const Samples&) = default;
 };
 
 // Batch first, then channels, then 1 to 3 spatial extents (none for a vector). Elements.
 using Shape = std::vector<std::int64_t>;
-[[nodiscard]] std::int64_t elements(const Shape& shape);
+[[nodiscard]] std::int64_t elements(const Shape& shape);  // the product; 1 for an empty shape
 
 struct ParameterTensor {
-  std::string name;   // "weight", "bias"
+  std::string name;  // "weight", "bias"
   Shape shape;
   [[nodiscard]] std::int64_t count() const { return elements(shape); }
+
+  friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
 };
 
 // Times of one layer at other than its recorded shape. parts = 4 on the batch axis is a quarter of the batch.
 struct SplitCurve {
   enum class Axis { batch, height, width, output_channel, input_channel };
   Axis axis = Axis::batch;
-  double fraction = 1;          // of the extent along the axis
-  Shape input_shape;            // shape really run, halo rows included
+  double fraction = 1;  // of the extent along the axis
+  Shape input_shape;    // shape really run, halo rows included
   Shape output_shape;
   std::array<Samples, kPasses> samples;
+
+  friend bool operator==(const SplitCurve&, const SplitCurve&) = default;
 };
+[[nodiscard]] std::string_view to_text(SplitCurve::Axis axis);
+[[nodiscard]] std::optional<SplitCurve::Axis> split_axis_from_text(std::string_view text);
 
 struct Layer {
   std::string name;
   OpKind kind = OpKind::other;
-  std::vector<LayerId> inputs;         // producers; empty: reads the model's input. Ids below this layer's own.
-  std::vector<Shape> input_shapes;     // one an input (one where `inputs` is empty)
+  std::vector<LayerId> inputs;      // producers; empty: reads the model's input. Ids below this layer's own.
+  std::vector<Shape> input_shapes;  // one an input (one where `inputs` is empty)
   Shape output_shape;
   std::vector<int> kernel, stride, pad_begin, pad_end, dilation;  // one a spatial dimension; empty: not applicable
   int groups = 1;
   bool in_place = false;
-  bool needs_input_gradient = true;    // false where no gradient flows back (the first layer)
+  bool needs_input_gradient = true;         // false where no gradient flows back (the first layer)
   std::vector<ParameterTensor> parameters;  // in the framework's declaration order (weight, then bias)
-  Bytes activation_bytes{};            // output of the whole batch (0 where in place)
+  Bytes activation_bytes{};                 // output of the whole batch (0 where in place)
   Bytes workspace_bytes{};
   std::array<Flops, kPasses> flops{};  // 0 where unknown
   std::array<Samples, kPasses> samples;
-  bool backward_is_joint = false;      // the source has one backward time; it stands under backward_weight
+  bool backward_is_joint = false;  // the source has one backward time; it stands under backward_weight
   std::vector<SplitCurve> splits;
 
   [[nodiscard]] std::int64_t parameter_count() const;
   [[nodiscard]] Seconds time(Pass pass) const { return samples[static_cast<std::size_t>(pass)].typical(); }
+
+  friend bool operator==(const Layer&, const Layer&) = default;
 };
 
 struct Trace {
   static constexpr int kFormatVersion = 1;
-  std::string model;            // "resnet50"
-  std::string recorder;         // "tandem record", "pipedream profiler"
+  std::string model;     // "resnet50"
+  std::string recorder;  // "tandem record", "pipedream profiler"
   std::string library, library_version;
-  std::string device;           // processor or accelerator name; "unknown" where the source does not say
-  int threads = 0;              // 0: not applicable
-  double clock_hz = 0;          // nominal; 0: unknown
+  std::string device;   // processor or accelerator name; "unknown" where the source does not say
+  int threads = 0;      // 0: not applicable
+  double clock_hz = 0;  // nominal; 0: unknown
   std::string dtype = "float32";
-  std::string layout;           // "nchw", "library's choice"
+  std::string layout;  // "nchw", "library's choice"
   std::int64_t batch = 0;
-  std::string cache_mode;       // "hot", "flushed", "in situ"
-  std::string date;             // ISO 8601 day; recorded, not taken from the clock when a file is copied
+  std::string cache_mode;  // "hot", "flushed", "in situ"
+  std::string date;        // ISO 8601 day; recorded, not taken from the clock when a file is copied
   Samples iteration_forward, iteration_backward, iteration_update;  // whole-iteration samples, may be empty
-  std::vector<Layer> layers;    // in topological order
+  std::vector<Layer> layers;                                        // in topological order
   std::vector<std::string> notes;  // what an importer dropped or assumed, what a recorder flagged
 
   [[nodiscard]] std::int64_t parameter_count() const;
   [[nodiscard]] Seconds total(Pass pass) const;  // sum of the layers' typical times
+
+  friend bool operator==(const Trace&, const Trace&) = default;
 };
 
-// Throws an input error (with the layer's name) where a trace contradicts itself: no layers, batch < 1, ids out of
-// order, negative or non-finite times, a parameter tensor without elements, shapes with extents below 1.
+// Throws an input error (with the layer's name) where a trace contradicts itself: no layers, batch < 1, a name that is
+// empty or given twice, ids out of order, an input without a shape, negative or non-finite times, a parameter tensor
+// without elements, shapes with extents below 1 or more than 2^56 elements, window lists of unequal length.
 void validate(const Trace& trace);
 
 // HDF5. Writing is atomic (a temporary file in the same folder, renamed) and byte-identical for equal traces.
