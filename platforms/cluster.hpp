@@ -6,6 +6,11 @@
 // n holds NICs n*nics_per_node .. and devices n*devices_per_node ..; device i of a node uses NIC
 // i*nics_per_node/devices_per_node of its node. The link between the internal switch and a NIC is a PCIe link
 // (kind `host`), shared by all devices that use that NIC. Devices of one node talk through the internal switch.
+// Where the host link is not modelled, the node's internal switch takes the place of its NICs in the fabric.
+//
+// Vertices: devices, internal switches, NICs (only where there are host links), then the topology's own switches. The
+// cluster is the whole machine as built, so it may have more nodes than the ranks need; NICs of a topology whose size
+// is no multiple of nics_per_node are left over and unused.
 #pragma once
 
 #include <memory>
@@ -18,14 +23,14 @@ namespace tandem {
 
 struct ClusterOptions {
   std::string topology = "star";
-  int ranks = 8;                // devices wanted in all
+  int ranks = 8;  // devices wanted in all
   int devices_per_node = 1;
-  int nics_per_node = 1;        // must divide devices_per_node
+  int nics_per_node = 1;  // must divide devices_per_node
   BytesPerSecond link_bandwidth{12.5e9};
   Seconds link_latency{500e-9};
   BytesPerSecond intra_bandwidth{150e9};  // device <-> internal switch, each direction
   Seconds intra_latency{500e-9};
-  BytesPerSecond host_bandwidth{};        // internal switch <-> NIC; 0 means not modelled (no such link)
+  BytesPerSecond host_bandwidth{};  // internal switch <-> NIC (latency as intra); 0: not modelled, no such link
 };
 
 class Cluster : public Network {
@@ -46,8 +51,17 @@ class Cluster : public Network {
   [[nodiscard]] double ports_per_device() const;
 
  private:
+  void build_nodes();
+  [[nodiscard]] bool bare() const { return options_.devices_per_node == 1; }
+  [[nodiscard]] bool has_host_links() const { return options_.host_bandwidth > BytesPerSecond{}; }
+  [[nodiscard]] int nic_of(DeviceId device) const;
+  [[nodiscard]] int vertex_of_fabric(int vertex) const;
+
   ClusterOptions options_;
   std::unique_ptr<Topology> topology_;
+  int first_nic_ = 0;          // vertex; NICs used by nodes, then left over ones
+  int first_host_link_ = 0;    // link id; two a NIC
+  int first_fabric_link_ = 0;  // link id of the topology's link 0
 };
 
 }  // namespace tandem

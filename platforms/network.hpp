@@ -11,11 +11,11 @@
 namespace tandem {
 
 enum class LinkKind {
-  device_port,   // between a device (or a node's NIC) and a switch
-  switch_link,   // between two switches
-  direct,        // between two devices (torus, mesh module)
-  intra_node,    // between a device and its node's internal switch
-  host,          // between a node's internal switch and a NIC (PCIe)
+  device_port,  // between a device (or a node's NIC) and a switch
+  switch_link,  // between two switches
+  direct,       // between two devices (torus, mesh module)
+  intra_node,   // between a device and its node's internal switch
+  host,         // between a node's internal switch and a NIC (PCIe)
 };
 
 // One direction of a cable. Vertices 0 .. devices-1 are devices; switches, NICs and internal switches follow.
@@ -27,7 +27,7 @@ struct Link {
   BytesPerSecond bandwidth{};  // of the whole bundle: width x one cable's rate
   Seconds latency{};
   LinkKind kind = LinkKind::device_port;
-  std::int32_t width = 1;      // parallel cables in the bundle
+  std::int32_t width = 1;  // parallel cables in the bundle
 };
 
 // Path choice of one flow. Networks with several equal paths hash (src, dst, flow).

@@ -30,9 +30,9 @@ struct Characteristics {
 struct CostItems {
   std::int64_t switch_ports = 0;
   std::int64_t device_ports = 0;
-  std::int64_t board_links = 0;      // inside a module, a backplane or a board
-  std::int64_t copper_cables = 0;    // short: device to first switch, neighbours of a torus
-  std::int64_t optical_cables = 0;   // long: between switches, top levels
+  std::int64_t board_links = 0;     // inside a module, a backplane or a board
+  std::int64_t copper_cables = 0;   // short: device to first switch, neighbours of a torus
+  std::int64_t optical_cables = 0;  // long: between switches, top levels
 };
 
 class Topology : public Network {
@@ -55,8 +55,18 @@ class Topology : public Network {
   [[nodiscard]] int planes() const { return planes_; }
 
  protected:
+  Topology(const PluginContext& context, int planes)
+      : planes_(planes), bandwidth_(context.link_bandwidth * planes), latency_(context.link_latency) {}
+
+  // Both directions of the bundle of planes() equal cables between two vertices; ids as of add_cable.
+  LinkId connect(int from, int to, LinkKind kind) { return add_cable(from, to, bandwidth_, latency_, kind, planes_); }
+
   std::string instance_;
   int planes_ = 1;
+
+ private:
+  BytesPerSecond bandwidth_;
+  Seconds latency_;
 };
 
 // Builds "name:key=value,..."; throws usage errors for unknown names, bad sizes and instances that are too small

@@ -1,0 +1,34 @@
+#include "platforms/topology.hpp"
+
+#include <cmath>
+
+namespace tandem {
+namespace {
+
+void check_context(const Topology::PluginContext& context) {
+  const auto bandwidth = context.link_bandwidth.count();
+  if (!(bandwidth > 0) || !std::isfinite(bandwidth)) {
+    throw usage_error(fmt::format("link bandwidth is {} B/s: it must be above 0", bandwidth));
+  }
+  const auto latency = context.link_latency.count();
+  if (!(latency >= 0) || !std::isfinite(latency)) {
+    throw usage_error(fmt::format("link latency is {} s: it must be 0 or more", latency));
+  }
+  if (context.devices < 1) {
+    throw usage_error(fmt::format("{} devices are wanted of a topology: it must be 1 or more", context.devices));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Topology> make_topology(std::string_view text, const Topology::PluginContext& context) {
+  check_context(context);
+  auto topology = Registry<Topology>::instance().make(text, context);
+  if (topology->devices() < context.devices) {
+    throw usage_error(fmt::format("topology '{}' has {} devices, but {} are wanted", topology->instance(),
+                                  topology->devices(), context.devices));
+  }
+  return topology;
+}
+
+}  // namespace tandem
