@@ -1,0 +1,554 @@
+// MRC(m; n_1..n_k), the mesh-rail cube: modules of m devices that are joined directly (board links), and rails: one
+// port of every device goes to a switch that joins the same position of many modules.
+//
+//   address (a_k, ..., a_1; j): 0 <= a_l < n_l, 0 <= j < m; module A = sum of a_l * (n_1 * .. * n_(l-1)); device A*m +
+//   j level of a position: lam(j) = (j mod k) + 1; its rail in the level: rho(j) = j div k, one of r = m/k rule 1,
+//   module: (A;i) - (A;j) for all i != j (module=ring: only neighbours, modulo m) rule 2, rails: the rail port of (a;j)
+//   goes to port a_l of switch W(l; a without a_l; j), l = lam(j)
+//
+// One switch port a device whatever k is, and the levels rotate over positions. With t > 1 a device has t rail ports,
+// to the levels lam(j), lam(j)+1, ... (cyclic). A level of radix 1 has nothing to join: no switches and no cables. A
+// partly filled top level is simply a smaller n_k (the switches have ports to spare).
+//
+// Routing corrects every digit that differs by one rail hop and moves inside the module to get at rails: from the rails
+// of the source's position, over as few other positions as cover the remaining levels, to the rails of the
+// destination's position. It is shortest for all pairs. Which of the r rails of a level, and in which order the levels
+// between, is hashed from (src, dst, flow).
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <tuple>
+
+#include "platforms/topologies/build.hpp"
+#include "sim/core/text.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr int kMostLevels = 8;
+constexpr int kMostPositions = 256;
+
+// Sets of levels, bit l-1 for level l.
+using Levels = unsigned;
+
+struct CubeSizes {
+  int m = 0;
+  std::vector<int> n;  // n_1 first
+  bool ring = false;
+  int t = 1;
+
+  [[nodiscard]] int k() const { return static_cast<int>(n.size()); }
+  [[nodiscard]] int r() const { return m / k(); }
+  // Levels (from 0) that a position with j mod k = c has rails of; bit set.
+  [[nodiscard]] Levels window(int c) const {
+    Levels levels = 0;
+    for (int w = 0; w < t; ++w) levels |= 1U << ((c + w) % k());
+    return levels;
+  }
+};
+
+// How a message moves inside modules between its rail hops. Pure arithmetic on classes of positions (j mod k).
+class ModuleWalks {
+ public:
+  explicit ModuleWalks(const CubeSizes& sizes) : sizes_(sizes) {
+    for (int c = 0; c < sizes.k(); ++c) windows_.push_back(sizes.window(c));
+  }
+
+  [[nodiscard]] Levels window(int position) const { return windows_[static_cast<std::size_t>(position % sizes_.k())]; }
+
+  // Fewest classes whose windows cover `levels`, as a set of bits like Levels. In the best cover some window starts at
+  // a level of the set; from there on, each next window starts at the first level that is still missing.
+  [[nodiscard]] Levels cover(Levels levels) const {
+    Levels best = 0;
+    for (int start = 0; start < sizes_.k(); ++start) {
+      if ((levels >> start & 1U) == 0) continue;
+      Levels chosen = 0;
+      Levels missing = levels;
+      for (int step = 0; step < sizes_.k(); ++step) {
+        const int level = (start + step) % sizes_.k();
+        if ((missing >> level & 1U) == 0) continue;
+        chosen |= 1U << level;
+        missing &= ~window(level);
+      }
+      if (best == 0 || std::popcount(chosen) < std::popcount(best)) best = chosen;
+    }
+    return best;
+  }
+
+  // A walk on the ring, in positions relative to its start: it reaches -left and right and ends at `end`.
+  struct Arc {
+    int left = 0;
+    int right = 0;
+    int end = 0;
+    // Against the end first, then past it and back.
+    [[nodiscard]] int length() const { return end >= 0 ? 2 * left + 2 * right - end : 2 * right + 2 * left + end; }
+  };
+
+  // The shortest walks from position i to j on the ring that pass rails of all `levels`. Because levels repeat every k
+  // positions it is enough to look k positions past either end, and at most once around.
+  [[nodiscard]] std::vector<Arc> arcs(int i, int j, Levels levels) const {
+    std::vector<Arc> best;
+    const int ahead = (j - i + sizes_.m) % sizes_.m;
+    for (const int end : {ahead, ahead - sizes_.m, ahead + sizes_.m}) {
+      const int least_left = std::max(0, -end);
+      for (int left = least_left; left < least_left + sizes_.k(); ++left) {
+        const Arc arc{left, right_of(i, left, std::max(0, end), levels), end};
+        if (!best.empty() && arc.length() > best.front().length()) continue;
+        if (!best.empty() && arc.length() < best.front().length()) best.clear();
+        best.push_back(arc);
+      }
+    }
+    return best;
+  }
+
+  // Moves inside modules on a shortest path from position i to j that corrects `levels`.
+  [[nodiscard]] int moves(int i, int j, Levels levels) const {
+    if (sizes_.ring) return arcs(i, j, levels).front().length();
+    const auto between = levels & ~window(i) & ~window(j);
+    if (i == j && between == 0) return 0;
+    return std::popcount(cover(between)) + 1;
+  }
+
+ private:
+  // The least `right` with which positions i-left .. i+right have rails of all levels.
+  [[nodiscard]] int right_of(int i, int left, int least, Levels levels) const {
+    const int k = sizes_.k();
+    Levels seen = 0;
+    for (int x = -std::min(left, k); x <= std::min(least, k); ++x) seen |= window((i % k + x + 2 * k) % k);
+    int right = least;
+    while ((levels & ~seen) != 0) seen |= window((i + ++right) % k);
+    return right;
+  }
+
+  CubeSizes sizes_;
+  std::vector<Levels> windows_;
+};
+
+// The smallest cut around half of a box of modules. A rail switch with x of its n ports on one side costs min(x, n-x)
+// cables, so a compact corner of the cube can cost less than a whole half along one digit: for 8x8 modules, 28 switch
+// cuts around 6 columns of 5 and a bit, against 32 between two halves.
+class BoxCut {
+ public:
+  // `weights`: rails a level that are cut alike, by level.
+  BoxCut(const std::vector<int>& n, std::vector<std::int64_t> weights)
+      : n_(n), weights_(std::move(weights)), half_(capped_product(n) / 2) {}
+
+  // What is added where the number of modules is odd and the module in the middle is split: `extra[l]` rails of level l
+  // come to the side of the corner.
+  [[nodiscard]] std::int64_t least(const std::vector<std::int64_t>& extra) {
+    extra_ = extra;
+    least_ = -1;
+    std::vector<int> order(n_.size());
+    std::iota(order.begin(), order.end(), 0);
+    // Levels that are alike (same radix and rails) need no second order.
+    const auto key = [&](int l) {
+      return std::tuple(n_[static_cast<std::size_t>(l)], weights_[static_cast<std::size_t>(l)],
+                        extra_[static_cast<std::size_t>(l)]);
+    };
+    const auto before = [&](int a, int b) { return key(a) < key(b); };
+    std::sort(order.begin(), order.end(), before);
+    do {
+      choose(order, 0, 1, 0);
+    } while (std::next_permutation(order.begin(), order.end(), before));
+    return least_;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t side(std::size_t level, std::int64_t x) const { return std::min(x, n_[level] - x); }
+
+  // Takes the box's size along the i-th digit of the order, from half to all; `lines` is the product of those before.
+  void choose(const std::vector<int>& order, std::size_t i, std::int64_t lines, std::int64_t sum) {
+    const auto level = static_cast<std::size_t>(order[i]);
+    const bool last = i + 1 == order.size();
+    for (int size = last ? n_[level] : (n_[level] + 1) / 2; size <= n_[level]; ++size) {
+      const auto total = sum + cut(level, lines, lines * size, size);
+      if (!last) {
+        choose(order, i + 1, lines * size, total);
+      } else if (lines * size >= half_ + (split() ? 1 : 0) && (least_ < 0 || total < least_)) {
+        least_ = total;
+      }
+    }
+  }
+
+  [[nodiscard]] bool split() const { return capped_product(n_) % 2 != 0; }
+
+  // Cables cut at one level by the first half_ cells of the box in lexicographic order. `lines` are the cells below
+  // one cell of this digit, `slab` those of a whole turn of it. A full turn has `size` cells on each of its lines; in
+  // the turn that is begun, the first `more` lines have one more than the others.
+  [[nodiscard]] std::int64_t cut(std::size_t level, std::int64_t lines, std::int64_t slab, int size) const {
+    const auto begun = half_ % slab;
+    const auto x = begun / lines;
+    const auto more = begun % lines;
+    const auto per_rail =
+        half_ / slab * lines * side(level, size) + more * side(level, x + 1) + (lines - more) * side(level, x);
+    const auto middle = split() ? extra_[level] * (side(level, x + 1) - side(level, x)) : 0;
+    return weights_[level] * per_rail + middle;
+  }
+
+  const std::vector<int>& n_;
+  std::vector<std::int64_t> weights_;
+  std::vector<std::int64_t> extra_;
+  std::int64_t half_;
+  std::int64_t least_ = -1;
+};
+
+class MeshRailCube final : public Topology {
+ public:
+  MeshRailCube(CubeSizes sizes, int planes, const PluginContext& context)
+      : Topology(context, planes), sizes_(std::move(sizes)), walks_(sizes_) {
+    instance_ =
+        fmt::format("mesh-rail-cube:m={},n={}{}{},planes={}", sizes_.m, joined(sizes_.n),
+                    sizes_.ring ? ",module=ring" : "", sizes_.t > 1 ? fmt::format(",t={}", sizes_.t) : "", planes);
+    modules_ = capped_product(sizes_.n);
+    number_rails();
+    check_size(instance_, modules_ * sizes_.m, 0);
+    check_size(instance_, modules_ * sizes_.m, modules_ * (mesh_cables() + rail_cables_));
+    devices_ = static_cast<int>(modules_ * sizes_.m);
+    number_switches();
+    links_.reserve(2 * static_cast<std::size_t>(modules_ * (mesh_cables() + rail_cables_)));
+    build_modules();
+    build_rails();
+  }
+
+  void route(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const override {
+    path.clear();
+    Walker walker{*this, src.value / sizes_.m, src.value % sizes_.m, dst.value / sizes_.m, 0, path};
+    walker.missing = differing(walker.module, walker.target);
+    const int end = dst.value % sizes_.m;
+    if (sizes_.ring) {
+      walk_ring(walker, end, flow_hash(src, dst, flow));
+    } else {
+      walk_mesh(walker, end, flow_hash(src, dst, flow));
+    }
+  }
+
+  [[nodiscard]] std::string vertex_name(int vertex) const override {
+    if (vertex < devices_) {
+      return fmt::format("device {} ({};{})", vertex, address(vertex / sizes_.m, -1), vertex % sizes_.m);
+    }
+    int level = sizes_.k() - 1;
+    while (first_switch_[static_cast<std::size_t>(level)] > vertex || sizes_.n[static_cast<std::size_t>(level)] == 1) {
+      --level;
+    }
+    const int index = vertex - first_switch_[static_cast<std::size_t>(level)];
+    const int rail = index % rails_per_level();  // window offset * r + rho, as in switch_of
+    const int line = index / rails_per_level();
+    const int below = below_[static_cast<std::size_t>(level)];
+    const int module = line / below * below * sizes_.n[static_cast<std::size_t>(level)] + line % below;
+    const int c = (level - rail / sizes_.r() + sizes_.k()) % sizes_.k();
+    return fmt::format("rail switch ({};{})", address(module, level), c + sizes_.k() * (rail % sizes_.r()));
+  }
+
+  [[nodiscard]] std::vector<int> radices() const override {
+    std::vector<int> result{sizes_.m};
+    result.insert(result.end(), sizes_.n.begin(), sizes_.n.end());
+    return result;
+  }
+
+  [[nodiscard]] Characteristics characteristics() const override;
+
+  [[nodiscard]] CostItems cost_items() const override {
+    const auto mesh = modules_ * mesh_cables() * planes_;
+    const auto rails = modules_ * rail_cables_ * planes_;
+    return {.switch_ports = rails, .device_ports = 2 * mesh + rails, .board_links = mesh, .optical_cables = rails};
+  }
+
+ private:
+  // A message on its way: where it is, and which digits it still has to correct.
+  struct Walker {
+    const MeshRailCube& cube;
+    int module;
+    int position;
+    int target;  // module
+    Levels missing;
+    std::vector<LinkId>& path;
+
+    // Rail hops for all missing digits that the present position has rails of.
+    void take_rails() {
+      const auto& sizes = cube.sizes_;
+      for (int w = 0; w < sizes.t; ++w) {
+        const int level = (position + w) % sizes.k();
+        if ((missing >> level & 1U) == 0) continue;
+        missing &= ~(1U << level);
+        path.push_back(LinkId{2 * cube.rail_cable(module, position, w)});
+        module +=
+            (cube.digit(target, level) - cube.digit(module, level)) * cube.below_[static_cast<std::size_t>(level)];
+        path.push_back(LinkId{2 * cube.rail_cable(module, position, w) + 1});
+      }
+    }
+    void move_to(int next) {
+      if (next == position) return;
+      path.push_back(cube.mesh_link(module, position, next));
+      position = next;
+    }
+  };
+
+  void walk_mesh(Walker& walker, int end, std::uint64_t hash) const {
+    const auto between = walker.missing & ~walks_.window(walker.position) & ~walks_.window(end);
+    walker.take_rails();
+    if (between != 0) {
+      std::vector<int> classes;
+      for (auto left = walks_.cover(between); left != 0; left &= left - 1) classes.push_back(std::countr_zero(left));
+      Random random(hash);
+      random.shuffle(classes);
+      for (const int c : classes) {
+        walker.move_to(c + sizes_.k() * static_cast<int>(random.below(static_cast<std::uint32_t>(sizes_.r()))));
+        walker.take_rails();
+      }
+    }
+    walker.move_to(end);
+    walker.take_rails();
+  }
+
+  void walk_ring(Walker& walker, int end, std::uint64_t hash) const {
+    const auto arcs = walks_.arcs(walker.position, end, walker.missing);
+    const auto arc = arcs[hash % arcs.size()];
+    walker.take_rails();
+    const auto step = [&](int by, int count) {
+      for (int i = 0; i < count; ++i) {
+        walker.move_to((walker.position + by + sizes_.m) % sizes_.m);
+        walker.take_rails();
+      }
+    };
+    if (arc.end >= 0) {
+      step(-1, arc.left);
+      step(1, arc.left + arc.right);
+      step(-1, arc.right - arc.end);
+    } else {
+      step(1, arc.right);
+      step(-1, arc.right + arc.left);
+      step(1, arc.left + arc.end);
+    }
+  }
+
+  [[nodiscard]] int digit(int module, int level) const {
+    return module / below_[static_cast<std::size_t>(level)] % sizes_.n[static_cast<std::size_t>(level)];
+  }
+  [[nodiscard]] Levels differing(int a, int b) const {
+    Levels levels = 0;
+    for (int level = 0; level < sizes_.k(); ++level) {
+      if (digit(a, level) != digit(b, level)) levels |= 1U << level;
+    }
+    return levels;
+  }
+
+  // "a_k,...,a_1", with '*' for the level that a switch joins.
+  [[nodiscard]] std::string address(int module, int joined_level) const {
+    std::vector<std::string> digits;
+    for (int level = sizes_.k() - 1; level >= 0; --level) {
+      digits.push_back(level == joined_level ? "*" : std::to_string(digit(module, level)));
+    }
+    return fmt::format("{}", fmt::join(digits, ","));
+  }
+
+  // Cables of one module: pairs (i, j), i < j, in lexicographic order; on the ring, from each position to the next.
+  [[nodiscard]] std::int64_t mesh_cables() const {
+    if (sizes_.ring) return sizes_.m > 2 ? sizes_.m : sizes_.m - 1;
+    return std::int64_t{sizes_.m} * (sizes_.m - 1) / 2;
+  }
+  [[nodiscard]] LinkId mesh_link(int module, int from, int to) const {
+    const int low = std::min(from, to);
+    const int high = std::max(from, to);
+    int cable = low * (2 * sizes_.m - low - 1) / 2 + high - low - 1;
+    bool backward = from > to;
+    if (sizes_.ring) {
+      const bool wraps =
+          low == 0 && high == sizes_.m - 1 && sizes_.m > 2;  // the cable that starts at the last position
+      cable = wraps ? high : low;
+      backward = backward != wraps;
+    }
+    return LinkId{2 * (module * static_cast<int>(mesh_cables()) + cable) + (backward ? 1 : 0)};
+  }
+
+  // Rail cables of a module, numbered by position and window offset w, without those of levels of radix 1.
+  void number_rails() {
+    for (int j = 0; j < sizes_.m; ++j) {
+      for (int w = 0; w < sizes_.t; ++w) {
+        const bool has_cable = sizes_.n[static_cast<std::size_t>((j + w) % sizes_.k())] > 1;
+        rail_slot_.push_back(has_cable ? rail_cables_++ : -1);
+      }
+    }
+  }
+  [[nodiscard]] int rail_cable(int module, int position, int w) const {
+    return static_cast<int>(modules_ * mesh_cables()) + module * rail_cables_ +
+           rail_slot_[static_cast<std::size_t>(position * sizes_.t + w)];
+  }
+
+  [[nodiscard]] int rails_per_level() const { return sizes_.t * sizes_.r(); }
+
+  void number_switches() {
+    vertices_ = devices_;
+    int below = 1;
+    for (const int n : sizes_.n) {
+      below_.push_back(below);
+      first_switch_.push_back(vertices_);
+      if (n > 1) vertices_ += static_cast<int>(modules_) / n * rails_per_level();
+      below *= n;
+    }
+  }
+  [[nodiscard]] int switch_of(int module, int position, int w) const {
+    const int level = (position + w) % sizes_.k();
+    const int below = below_[static_cast<std::size_t>(level)];
+    const int line = module / (below * sizes_.n[static_cast<std::size_t>(level)]) * below + module % below;
+    return first_switch_[static_cast<std::size_t>(level)] + line * rails_per_level() + w * sizes_.r() +
+           position / sizes_.k();
+  }
+
+  void build_modules() {
+    for (int module = 0; module < modules_; ++module) {
+      const int first = module * sizes_.m;
+      for (int i = 0; i < sizes_.m; ++i) {
+        if (sizes_.ring) {
+          if (i < mesh_cables()) connect(first + i, first + (i + 1) % sizes_.m, LinkKind::direct);
+          continue;
+        }
+        for (int j = i + 1; j < sizes_.m; ++j) connect(first + i, first + j, LinkKind::direct);
+      }
+    }
+  }
+
+  void build_rails() {
+    for (int module = 0; module < modules_; ++module) {
+      for (int j = 0; j < sizes_.m; ++j) {
+        for (int w = 0; w < sizes_.t; ++w) {
+          if (rail_slot_[static_cast<std::size_t>(j * sizes_.t + w)] < 0) continue;
+          connect(module * sizes_.m + j, switch_of(module, j, w), LinkKind::device_port);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::int64_t bisection_cables() const;
+  void add_paths(Characteristics& result) const;
+
+  CubeSizes sizes_;
+  ModuleWalks walks_;
+  std::int64_t modules_ = 0;
+  int rail_cables_ = 0;            // of one module
+  std::vector<int> rail_slot_;     // by position * t + w; -1 where the level has radix 1
+  std::vector<int> below_;         // by level: product of the radices below
+  std::vector<int> first_switch_;  // by level
+};
+
+Characteristics MeshRailCube::characteristics() const {
+  Characteristics result;
+  const double devices = devices_;
+  result.devices = devices_;
+  result.switches = std::int64_t{vertices_ - devices_} * planes_;
+  const int radix = *std::max_element(sizes_.n.begin(), sizes_.n.end());
+  result.max_switch_radix = radix > 1 ? radix : 0;
+  result.links = modules_ * (mesh_cables() + rail_cables_) * planes_;
+  result.ports_per_device = static_cast<double>(modules_ * (2 * mesh_cables() + rail_cables_) * planes_) / devices;
+  result.switch_ports_per_device = static_cast<double>(modules_ * rail_cables_ * planes_) / devices;
+  result.bisection_links = static_cast<double>(bisection_cables() * planes_);
+  add_paths(result);
+  return result;
+}
+
+// Mean and diameter over classes of pairs: the set of digits that differ (in prod(n_l - 1) ways) and the two positions;
+// the distance is two links a digit and the moves between them. Positions k apart are alike, so i < k stands for all.
+void MeshRailCube::add_paths(Characteristics& result) const {
+  std::int64_t total = 0;  // over all destinations, from one module's positions 0 .. k-1
+  for (Levels levels = 0; levels < 1U << sizes_.k(); ++levels) {
+    std::int64_t ways = 1;
+    for (int level = 0; level < sizes_.k(); ++level) {
+      if ((levels >> level & 1U) != 0) ways *= sizes_.n[static_cast<std::size_t>(level)] - 1;
+    }
+    if (ways == 0) continue;
+    for (int i = 0; i < sizes_.k(); ++i) {
+      for (int j = 0; j < sizes_.m; ++j) {
+        const int distance = 2 * std::popcount(levels) + walks_.moves(i, j, levels);
+        total += ways * distance;
+        result.diameter = std::max(result.diameter, distance);
+      }
+    }
+  }
+  if (devices_ > 1) result.mean_path = static_cast<double>(total) / sizes_.k() / static_cast<double>(devices_ - 1);
+}
+
+// The smaller of two families of splits; an upper bound that is not proved to be tight. Between modules: half of the
+// modules in a corner of the cube (N/(2k) cables for halves along one digit, less for a compact corner). Between
+// positions: half of every module, which cuts no rail but those of the middle position where m is odd.
+std::int64_t MeshRailCube::bisection_cables() const {
+  const int half = sizes_.m / 2;
+  const auto module_cut =
+      sizes_.ring ? std::min<std::int64_t>(sizes_.m - 1, 2) : std::int64_t{half} * (sizes_.m - half);
+  const auto levels = sizes_.n.size();
+  std::vector<std::int64_t> extra(levels, 0);
+  for (int j = 0; j < half; ++j) {
+    for (std::size_t l = 0; l < levels; ++l) extra[l] += walks_.window(j) >> l & 1U;
+  }
+  BoxCut between_modules(sizes_.n, std::vector<std::int64_t>(levels, rails_per_level()));
+  auto least = between_modules.least(extra) + (modules_ % 2 != 0 ? module_cut : 0);
+  for (int c = 0; c < (sizes_.m % 2 != 0 ? sizes_.k() : 1); ++c) {
+    auto between_positions = modules_ * module_cut;
+    if (sizes_.m % 2 != 0) {
+      std::vector<std::int64_t> middle(levels, 0);
+      for (std::size_t l = 0; l < levels; ++l) middle[l] = walks_.window(c) >> l & 1U;
+      between_positions += BoxCut(sizes_.n, middle).least(std::vector<std::int64_t>(levels, 0));
+    }
+    least = std::min(least, between_positions);
+  }
+  return least;
+}
+
+// The fewest levels whose switches have at most `radix` ports, and the most cube-like radices that hold the modules.
+std::vector<int> smallest_levels(int m, int t, int radix, int devices) {
+  const auto modules = (std::int64_t{devices} + m - 1) / m;
+  for (int k = t; k <= std::min(m, kMostLevels); ++k) {
+    if (m % k != 0) continue;
+    auto n = cube_like(modules, k, radix);
+    if (n.empty()) continue;
+    std::reverse(n.begin(), n.end());
+    return n;
+  }
+  throw usage_error(fmt::format(
+      "topology 'mesh-rail-cube': no number of levels that divides m={} holds {} devices with switches of {} ports", m,
+      devices, radix));
+}
+
+CubeSizes cube_sizes(const Arguments& arguments, int devices) {
+  CubeSizes sizes;
+  sizes.m = static_cast<int>(arguments.integer("m", 1, kMostPositions));
+  const auto& module = arguments.text("module");
+  if (module != "full" && module != "ring") {
+    throw usage_error(
+        fmt::format("topology 'mesh-rail-cube': unknown module '{}'{}", module, suggestion(module, {"full", "ring"})));
+  }
+  sizes.ring = module == "ring";
+  sizes.t = static_cast<int>(arguments.integer("t", 1, kMostLevels));
+  const int radix = static_cast<int>(arguments.integer("radix", 2, 65536));
+  sizes.n = arguments.has("n") ? arguments.integers("n", 1, 65536) : smallest_levels(sizes.m, sizes.t, radix, devices);
+  if (sizes.k() > kMostLevels) {
+    throw usage_error(fmt::format("topology 'mesh-rail-cube': n={} has {} levels: at most {} are accepted",
+                                  joined(sizes.n), sizes.k(), kMostLevels));
+  }
+  if (sizes.m % sizes.k() != 0) {
+    throw usage_error(fmt::format(
+        "topology 'mesh-rail-cube': n={} has {} levels, which do not divide m={}: every level gets as many positions",
+        joined(sizes.n), sizes.k(), sizes.m));
+  }
+  if (sizes.t > sizes.k()) {
+    throw usage_error(fmt::format("topology 'mesh-rail-cube': t={} rail ports a device, but n={} has {} levels",
+                                  sizes.t, joined(sizes.n), sizes.k()));
+  }
+  return sizes;
+}
+
+std::unique_ptr<Topology> make_mesh_rail_cube(const Arguments& arguments, const Topology::PluginContext& context) {
+  return std::make_unique<MeshRailCube>(cube_sizes(arguments, context.devices), planes_of(arguments), context);
+}
+
+TANDEM_REGISTER(
+    Topology, mesh_rail_cube, "mesh-rail-cube", "modules of directly joined devices, joined by rotating rails",
+    make_mesh_rail_cube,
+    {{"m", ParameterType::integer, "8", "devices of a module"},
+     {"n", ParameterType::integer_list, "",
+      "modules a rail switch joins, by level, n_1 first, e.g. 64x8 (when left out: the fewest levels that fit)"},
+     {"module", ParameterType::text, "full", "inside a module: full (every pair) or ring"},
+     {"t", ParameterType::integer, "1", "rail ports of a device, to as many levels"},
+     {"radix", ParameterType::integer, "64", "most ports of a rail switch, where n is left out"},
+     planes_parameter()})
+
+}  // namespace
+}  // namespace tandem

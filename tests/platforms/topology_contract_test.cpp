@@ -1,0 +1,222 @@
+// The contract of a topology, tested over every registered name: a new plug-in needs only its row in the table below.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "platforms/topology.hpp"
+#include "tests/platforms/graph.hpp"
+
+namespace tandem {
+namespace {
+
+// Instances small enough for exhaustive checks. A registered name without instances fails a test.
+const std::map<std::string, std::vector<std::string>>& instances() {
+  static const std::map<std::string, std::vector<std::string>> table{
+      {"star", {"star:devices=1", "star:devices=2", "star:devices=7", "star:devices=16,planes=4"}},
+      {"fat-tree",
+       {"fat-tree:k=2", "fat-tree:k=4", "fat-tree:k=6", "fat-tree:k=4,oversubscription=2", "fat-tree:k=8",
+        "fat-tree:k=8,oversubscription=4", "fat-tree:k=6,oversubscription=1.5,planes=2", "fat-tree:k=4,planes=8",
+        "fat-tree:k=4,routing=ecmp", "fat-tree:k=8,oversubscription=2,routing=ecmp"}},
+      {"torus",
+       {"torus:dims=1", "torus:dims=2", "torus:dims=3", "torus:dims=1x1x4", "torus:dims=5", "torus:dims=64",
+        "torus:dims=8x8", "torus:dims=4x4x4", "torus:dims=2x2x2", "torus:dims=2x3x4", "torus:dims=3x3",
+        "torus:dims=5x3x3", "torus:dims=2x2x2x2x2", "torus:dims=6x4,planes=3", "torus:dims=3x1x5x2", "torus:dims=7x6"}},
+      {"mesh-rail-cube",
+       {"mesh-rail-cube:m=1,n=5",
+        "mesh-rail-cube:m=4,n=1",
+        "mesh-rail-cube:m=8,n=8",
+        "mesh-rail-cube:m=4,n=16",
+        "mesh-rail-cube:m=4,n=4x4",
+        "mesh-rail-cube:m=2,n=4x3",
+        "mesh-rail-cube:m=6,n=3x3x3",
+        "mesh-rail-cube:m=4,n=5x3,planes=2",
+        "mesh-rail-cube:m=3,n=5",
+        "mesh-rail-cube:m=5,n=4",
+        "mesh-rail-cube:m=4,n=2x1x3x2",
+        "mesh-rail-cube:m=4,n=7x6",
+        "mesh-rail-cube:m=4,n=8x8",
+        "mesh-rail-cube:m=8,n=8,module=ring",
+        "mesh-rail-cube:m=4,n=16,module=ring",
+        "mesh-rail-cube:m=4,n=4x4,module=ring",
+        "mesh-rail-cube:m=2,n=3x3,module=ring",
+        "mesh-rail-cube:m=5,n=4,module=ring",
+        "mesh-rail-cube:m=6,n=2x3x2,module=ring",
+        "mesh-rail-cube:m=8,n=2x2x2x2,module=ring",
+        "mesh-rail-cube:m=4,n=4x4,t=2",
+        "mesh-rail-cube:m=6,n=3x2x3,t=2",
+        "mesh-rail-cube:m=8,n=2x2x2x2,t=3",
+        "mesh-rail-cube:m=6,n=2x3x2,t=2,module=ring",
+        "mesh-rail-cube:m=3,n=2x3x2,t=3"}},
+  };
+  return table;
+}
+
+std::vector<std::string> all_instances() {
+  std::vector<std::string> all;
+  for (const auto& [name, list] : instances()) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+std::unique_ptr<Topology> make(const std::string& text) {
+  return make_topology(text, {});
+}
+
+TEST(TopologyContract, EveryRegisteredNameHasInstances) {
+  for (const auto& name : Registry<Topology>::instance().names()) {
+    EXPECT_TRUE(instances().contains(name)) << "add instances of '" << name << "' to the table of this test";
+  }
+  for (const auto& [name, list] : instances()) EXPECT_EQ(Registry<Topology>::instance().info(name).name, name);
+}
+
+class TopologyContract : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { topology_ = make(GetParam()); }
+  std::unique_ptr<Topology> topology_;
+};
+
+TEST_P(TopologyContract, LinksAreCablesOfTheGivenRate) {
+  const Topology::PluginContext context{1, BytesPerSecond(3e9), Seconds(7e-7)};
+  const auto topology = make_topology(GetParam(), context);
+  ASSERT_EQ(topology->links().size() % 2, 0U);
+  for (std::size_t id = 0; id < topology->links().size(); id += 2) {
+    const auto& there = topology->links()[id];
+    const auto& back = topology->links()[id + 1];
+    ASSERT_EQ(there.from, back.to);
+    ASSERT_EQ(there.to, back.from);
+    ASSERT_NE(there.from, there.to);
+    ASSERT_TRUE(there.from >= 0 && there.from < topology->vertices());
+    ASSERT_TRUE(there.to >= 0 && there.to < topology->vertices());
+    ASSERT_EQ(there.width, topology->planes());
+    ASSERT_DOUBLE_EQ(there.bandwidth.count(), 3e9 * topology->planes());
+    ASSERT_EQ(there.bandwidth, back.bandwidth);
+    ASSERT_EQ(there.latency, Seconds(7e-7));
+    ASSERT_EQ(back.latency, Seconds(7e-7));
+    ASSERT_EQ(there.kind == LinkKind::direct, there.from < topology->devices() && there.to < topology->devices());
+    ASSERT_EQ(there.kind == LinkKind::switch_link,
+              there.from >= topology->devices() && there.to >= topology->devices());
+  }
+}
+
+TEST_P(TopologyContract, RoutesAreShortestWalks) {
+  std::vector<LinkId> path{LinkId{0}};
+  for (int src = 0; src < topology_->devices(); ++src) {
+    const auto distance = testing::distances(*topology_, src);
+    for (int dst = 0; dst < topology_->devices(); ++dst) {
+      for (const FlowHash flow : {0U, 1U, 77U}) {
+        topology_->route(DeviceId{src}, DeviceId{dst}, flow, path);
+        ASSERT_EQ(testing::walk_fault(*topology_, DeviceId{src}, DeviceId{dst}, path), "")
+            << topology_->vertex_name(src) << " to " << topology_->vertex_name(dst);
+        ASSERT_EQ(static_cast<int>(path.size()), distance[static_cast<std::size_t>(dst)])
+            << topology_->vertex_name(src) << " to " << topology_->vertex_name(dst);
+      }
+    }
+  }
+}
+
+TEST_P(TopologyContract, CharacteristicsAgreeWithBreadthFirstSearch) {
+  const auto counts = testing::measure(*topology_, topology_->planes());
+  const auto closed = topology_->characteristics();
+  EXPECT_TRUE(counts.connected);
+  EXPECT_EQ(closed.devices, topology_->devices());
+  EXPECT_EQ(closed.switches, counts.switches);
+  EXPECT_EQ(closed.max_switch_radix, counts.max_switch_radix);
+  EXPECT_EQ(closed.links, counts.links);
+  EXPECT_DOUBLE_EQ(closed.ports_per_device * topology_->devices(), static_cast<double>(counts.device_ports));
+  EXPECT_DOUBLE_EQ(closed.switch_ports_per_device * topology_->devices(), static_cast<double>(counts.switch_ports));
+  EXPECT_EQ(closed.diameter, counts.diameter);
+  EXPECT_NEAR(closed.mean_path, counts.mean_path, 1e-12 * counts.mean_path);
+}
+
+TEST_P(TopologyContract, CostItemsCountEveryPortAndCableOnce) {
+  const auto counts = testing::measure(*topology_, topology_->planes());
+  const auto cost = topology_->cost_items();
+  EXPECT_EQ(cost.switch_ports, counts.switch_ports);
+  EXPECT_EQ(cost.device_ports, counts.device_ports);
+  EXPECT_EQ(cost.board_links + cost.copper_cables + cost.optical_cables, counts.links);
+}
+
+TEST_P(TopologyContract, BisectionLiesBetweenItsBounds) {
+  const auto closed = topology_->characteristics();
+  const auto lower = testing::bisection_lower_bound(*topology_);
+  EXPECT_GE(closed.bisection_links, lower * (1 - 1e-9));
+  // The closed form names a split that exists: no smaller than the best of the structural splits, and no larger.
+  if (topology_->devices() > 1) {
+    EXPECT_DOUBLE_EQ(closed.bisection_links, static_cast<double>(testing::bisection_upper_bound(*topology_)));
+  } else {
+    EXPECT_EQ(closed.bisection_links, 0);
+  }
+}
+
+TEST_P(TopologyContract, TheInstanceNameBuildsItAgain) {
+  const auto again = make(topology_->instance());
+  EXPECT_EQ(again->instance(), topology_->instance());
+  EXPECT_EQ(again->planes(), topology_->planes());
+  ASSERT_EQ(again->devices(), topology_->devices());
+  ASSERT_EQ(again->vertices(), topology_->vertices());
+  ASSERT_EQ(again->links().size(), topology_->links().size());
+  for (std::size_t id = 0; id < again->links().size(); ++id) {
+    const auto& a = again->links()[id];
+    const auto& b = topology_->links()[id];
+    ASSERT_TRUE(a.from == b.from && a.to == b.to && a.bandwidth == b.bandwidth && a.latency == b.latency &&
+                a.kind == b.kind && a.width == b.width);
+  }
+  std::vector<LinkId> path;
+  std::vector<LinkId> path_again;
+  for (int dst = 0; dst < topology_->devices(); ++dst) {
+    topology_->route(DeviceId{0}, DeviceId{dst}, 5, path);
+    again->route(DeviceId{0}, DeviceId{dst}, 5, path_again);
+    ASSERT_EQ(path, path_again);
+  }
+}
+
+TEST_P(TopologyContract, PlanesMultiplyCountsAndRateButNotTheGraph) {
+  if (topology_->planes() != 1) GTEST_SKIP() << "needs an instance of one plane";
+  const auto tripled = make(GetParam() + (GetParam().find(':') == std::string::npos ? ":" : ",") + "planes=3");
+  const auto one = topology_->characteristics();
+  const auto three = tripled->characteristics();
+  ASSERT_EQ(tripled->links().size(), topology_->links().size());
+  EXPECT_EQ(three.switches, 3 * one.switches);
+  EXPECT_EQ(three.links, 3 * one.links);
+  EXPECT_DOUBLE_EQ(three.ports_per_device, 3 * one.ports_per_device);
+  EXPECT_DOUBLE_EQ(three.bisection_links, 3 * one.bisection_links);
+  EXPECT_EQ(three.devices, one.devices);
+  EXPECT_EQ(three.max_switch_radix, one.max_switch_radix);
+  EXPECT_EQ(three.diameter, one.diameter);
+  EXPECT_DOUBLE_EQ(three.mean_path, one.mean_path);
+  const auto cost = topology_->cost_items();
+  const auto cost_three = tripled->cost_items();
+  EXPECT_EQ(cost_three.switch_ports, 3 * cost.switch_ports);
+  EXPECT_EQ(cost_three.device_ports, 3 * cost.device_ports);
+  EXPECT_EQ(cost_three.board_links, 3 * cost.board_links);
+  EXPECT_EQ(cost_three.copper_cables, 3 * cost.copper_cables);
+  EXPECT_EQ(cost_three.optical_cables, 3 * cost.optical_cables);
+}
+
+TEST_P(TopologyContract, RadicesAddressEveryDevice) {
+  const auto radices = topology_->radices();
+  if (radices.empty()) GTEST_SKIP() << "no digit-wise address";
+  std::int64_t product = 1;
+  for (const int radix : radices) product *= radix;
+  EXPECT_EQ(product, topology_->devices());
+}
+
+TEST_P(TopologyContract, VertexNamesAreDifferent) {
+  std::map<std::string, int> names;
+  for (int vertex = 0; vertex < topology_->vertices(); ++vertex) {
+    const auto [first, is_new] = names.emplace(topology_->vertex_name(vertex), vertex);
+    ASSERT_TRUE(is_new) << first->first << " names both " << first->second << " and " << vertex;
+  }
+}
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  auto name = info.param;
+  for (auto& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TopologyContract, ::testing::ValuesIn(all_instances()), test_name);
+
+}  // namespace
+}  // namespace tandem
