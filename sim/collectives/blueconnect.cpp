@@ -1,0 +1,63 @@
+// BlueConnect (Cho et al., MLSys 2019): nested reduce-scatter over the digits of the network's addresses, lowest digit
+// first, then all-gather in the opposite order, so that each phase stays on the links of one digit. On a
+// mesh-rail-cube of one level this is the hierarchical rotating-rails all-reduce.
+#include <fmt/format.h>
+
+#include "sim/collectives/collective.hpp"
+#include "sim/collectives/nested.hpp"
+#include "sim/core/error.hpp"
+
+namespace tandem {
+namespace {
+
+// The exchange that loads the digit's links evenly: all links of a full mesh at once, neighbours only on a ring, few
+// steps behind a switch.
+Exchange native_exchange(const Digit& digit) {
+  switch (digit.kind) {
+    case DigitKind::full_mesh: return Exchange::direct;
+    case DigitKind::ring: return Exchange::ring;
+    case DigitKind::switched: break;
+  }
+  return is_power_of_two(digit.radix) ? Exchange::halving : Exchange::ring;
+}
+
+class BlueConnect final : public CollectiveAlgorithm {
+ public:
+  explicit BlueConnect(std::string exchange) : exchange_(std::move(exchange)) {
+    if (exchange_ != "native") (void)exchange_from_text(exchange_);
+  }
+
+  [[nodiscard]] bool by_address() const override { return true; }
+  [[nodiscard]] std::shared_ptr<const CollectiveSchedule> all_reduce(const GroupShape& shape,
+                                                                     Bytes bytes) const override {
+    if (shape.digits.empty() && shape.workers > 1) {
+      throw usage_error(
+          fmt::format("blueconnect needs ranks that fill a rectangle of the topology's addresses, which these {} do "
+                      "not; choose another number of ranks, or use ring",
+                      shape.workers));
+    }
+    std::vector<NestedDigit> digits;
+    int stride = 1;
+    for (const auto& digit : shape.digits) {
+      digits.push_back(
+          {digit.radix, stride, exchange_ == "native" ? native_exchange(digit) : exchange_from_text(exchange_)});
+      stride *= digit.radix;
+    }
+    return nested_all_reduce(shape.workers, bytes, std::move(digits));
+  }
+
+ private:
+  std::string exchange_;
+};
+
+TANDEM_REGISTER(CollectiveAlgorithm, blueconnect, "blueconnect",
+                "nested reduce-scatter over the digits of the topology's addresses, then all-gather",
+                [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
+                  return std::make_unique<BlueConnect>(arguments.text("exchange"));
+                },
+                {{"exchange", ParameterType::text, "native",
+                  "in each digit: native (direct in a mesh, ring on a ring, halving or ring behind a switch), ring, "
+                  "direct or halving"}})
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,87 @@
+#include "sim/collectives/collective.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "sim/core/error.hpp"
+
+namespace tandem {
+namespace {
+
+bool is_direct(const Network& network, DeviceId from, DeviceId to) {
+  std::vector<LinkId> path;
+  network.route(from, to, 0, path);
+  return path.size() == 1;
+}
+
+// Looks at the first line of devices along the digit: members base, base + stride, ...
+DigitKind digit_kind(const Network& network, const std::vector<DeviceId>& devices, int stride, int radix) {
+  const auto at = [&](int i) { return devices[static_cast<std::size_t>(i * stride)]; };
+  bool full = true;
+  bool ring = true;
+  for (int i = 0; i < radix; ++i) {
+    ring = ring && is_direct(network, at(i), at((i + 1) % radix));
+    for (int j = 0; j < radix; ++j) full = full && (i == j || is_direct(network, at(i), at(j)));
+  }
+  if (full) return DigitKind::full_mesh;
+  return ring ? DigitKind::ring : DigitKind::switched;
+}
+
+// The radices of the rectangle that the devices fill, or nothing where they do not fill one.
+std::vector<int> rectangle(const std::vector<int>& radices, const std::vector<DeviceId>& devices) {
+  std::vector<int> sides;
+  std::int64_t product = 1;
+  std::int64_t below = 1;
+  for (const int radix : radices) {
+    std::set<std::int64_t> values;
+    for (const auto device : devices) values.insert(device.value / below % radix);
+    sides.push_back(static_cast<int>(values.size()));
+    product *= static_cast<std::int64_t>(values.size());
+    below *= radix;
+  }
+  // Distinct devices lie in the product of their digit sets, so equal numbers mean that they fill it.
+  return product == static_cast<std::int64_t>(devices.size()) ? sides : std::vector<int>{};
+}
+
+}  // namespace
+
+GroupShape group_shape(const Network& network, const std::vector<DeviceId>& devices, int devices_per_node) {
+  GroupShape shape;
+  shape.workers = static_cast<int>(devices.size());
+  const bool ascending = std::is_sorted(devices.begin(), devices.end());
+  if (ascending) {
+    int stride = 1;
+    for (const int side : rectangle(network.radices(), devices)) {
+      if (side == 1) continue;
+      shape.digits.push_back({side, digit_kind(network, devices, stride, side)});
+      stride *= side;
+    }
+  }
+  int run = 0;
+  while (run < shape.workers && devices[static_cast<std::size_t>(run)].value / devices_per_node ==
+                                    devices[0].value / devices_per_node) {
+    ++run;
+  }
+  const auto node = [&](int member) { return devices[static_cast<std::size_t>(member)].value / devices_per_node; };
+  std::set<int> nodes;
+  bool uniform = shape.workers % run == 0;
+  for (int first = 0; uniform && first < shape.workers; first += run) {
+    uniform = nodes.insert(node(first)).second;
+    for (int i = 0; i < run; ++i) uniform = uniform && node(first + i) == node(first);
+  }
+  shape.node_size = uniform ? run : 0;
+  return shape;
+}
+
+std::vector<PiecePlan> cut_into_pieces(Bytes bytes, int channels, Bytes chunk) {
+  std::vector<PiecePlan> pieces;
+  for (int c = 0; c < channels; ++c) {
+    const auto share = part_of({0, bytes.count()}, channels, c).size();
+    const auto chunks = chunk.count() > 0 ? std::max<std::int64_t>(1, (share + chunk.count() - 1) / chunk.count()) : 1;
+    if (chunks > 1'000'000) throw usage_error("a chunk that small cuts one all-reduce into more than a million pieces");
+    for (std::int64_t k = 0; k < chunks; ++k) pieces.push_back({c, Bytes(part_of({0, share}, chunks, k).size())});
+  }
+  return pieces;
+}
+
+}  // namespace tandem

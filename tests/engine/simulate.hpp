@@ -1,0 +1,62 @@
+// Short ways to run one collective or a static program, for tests.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platforms/cluster.hpp"
+#include "sim/collectives/collective.hpp"
+#include "sim/engine/run.hpp"
+
+namespace tandem {
+
+inline std::unique_ptr<Topology> star(int devices, double bandwidth, double latency) {
+  return make_topology("star", {devices, BytesPerSecond(bandwidth), Seconds(latency)});
+}
+
+inline std::vector<DeviceId> in_order(int ranks) {
+  std::vector<DeviceId> devices;
+  for (int r = 0; r < ranks; ++r) devices.push_back(DeviceId{r});
+  return devices;
+}
+
+inline int devices_per_node(const Network& network) {
+  const auto* cluster = dynamic_cast<const Cluster*>(&network);
+  return cluster == nullptr ? 1 : cluster->options().devices_per_node;
+}
+
+inline double all_reduce_time(const Network& network, const std::string& algorithm, Bytes bytes,
+                              const ExecutorOptions& options, int workers = 0, Bytes chunk = Bytes(0),
+                              int channels = 1) {
+  const auto plugin = Registry<CollectiveAlgorithm>::instance().make(algorithm);
+  if (workers == 0) workers = network.devices();
+  const int ranks = workers + plugin->servers(workers);
+  const auto shape = group_shape(network, in_order(workers), devices_per_node(network));
+  Op op;
+  op.kind = Op::Kind::collective;
+  op.name = algorithm;
+  op.ranks = RankSet::range(0, ranks);
+  for (const auto& piece : cut_into_pieces(bytes, channels, chunk)) {
+    op.pieces.push_back({plugin->all_reduce(shape, piece.bytes), piece.channel});
+  }
+  StaticProgram program(ranks, {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
+  return run({{&program, in_order(ranks), Seconds(0), options, {}}}, network, {}).jobs[0].makespan.count();
+}
+
+inline double all_reduce_time(const Network& network, const std::string& algorithm, Bytes bytes, double overhead) {
+  ExecutorOptions options;
+  options.step_overhead = Seconds(overhead);
+  return all_reduce_time(network, algorithm, bytes, options);
+}
+
+inline double all_reduce_time(const std::string& topology, const std::string& algorithm, int workers, Bytes bytes,
+                              double bandwidth, double latency, double overhead, Bytes chunk = Bytes(0)) {
+  const int servers = Registry<CollectiveAlgorithm>::instance().make(algorithm)->servers(workers);
+  const auto network = make_topology(topology, {workers + servers, BytesPerSecond(bandwidth), Seconds(latency)});
+  ExecutorOptions options;
+  options.step_overhead = Seconds(overhead);
+  return all_reduce_time(*network, algorithm, bytes, options, workers, chunk);
+}
+
+}  // namespace tandem
