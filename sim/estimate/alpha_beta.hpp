@@ -1,0 +1,17 @@
+// What a spreadsheet would say of a collective: each step costs its latency plus its bytes over its bandwidth, steps
+// are added, and nothing in the network is shared but the ports of the members.
+#pragma once
+
+#include <vector>
+
+#include "platforms/network.hpp"
+#include "sim/ir/collective_schedule.hpp"
+
+namespace tandem {
+
+// `devices[m]` is the device of member m. A step costs the largest route latency plus `overhead`, plus the largest
+// load on the first or last link of its routes over that link's bandwidth.
+[[nodiscard]] Seconds alpha_beta_time(const CollectiveSchedule& schedule, const Network& network,
+                                      const std::vector<DeviceId>& devices, Seconds overhead);
+
+}  // namespace tandem

@@ -1,0 +1,109 @@
+#include "sim/lowering/lower.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "sim/core/error.hpp"
+
+namespace tandem {
+namespace {
+
+// The backward pass of a layer is two operations, gradient of its input first, as autograd engines execute them; its
+// parameters' gradients are there after the second.
+void add_layer_steps(const ComputeModel& compute, TrainingSteps& steps, std::vector<std::int32_t>& gradient_ready) {
+  const auto& layers = compute.trace().layers;
+  const auto step = [&](std::size_t layer, Pass pass) {
+    const LayerId id{static_cast<std::int32_t>(layer)};
+    return TrainingSteps::Compute{fmt::format("{} {}", to_text(pass), layers[layer].name), compute.time(id, pass),
+                                  id.value, static_cast<std::int32_t>(pass)};
+  };
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    auto forward = step(i, Pass::forward);
+    if (forward.duration.count() > 0) steps.forward.push_back(std::move(forward));
+    steps.update += compute.time(LayerId{static_cast<std::int32_t>(i)}, Pass::update);
+  }
+  gradient_ready.assign(layers.size(), -1);
+  for (std::size_t i = layers.size(); i-- > 0;) {
+    for (const auto pass : {Pass::backward_data, Pass::backward_weight}) {
+      auto backward = step(i, pass);
+      if (backward.duration.count() > 0) steps.backward.push_back(std::move(backward));
+    }
+    gradient_ready[i] = static_cast<std::int32_t>(steps.backward.size()) - 1;
+  }
+}
+
+}  // namespace
+
+std::vector<GradientTensor> gradient_arrival(const Plan& plan) {
+  std::vector<GradientTensor> arrival;
+  for (auto reduction = plan.reductions.rbegin(); reduction != plan.reductions.rend(); ++reduction) {
+    arrival.push_back({reduction->layer, reduction->tensor, reduction->bytes});
+  }
+  return arrival;
+}
+
+CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Cluster& cluster,
+                                 const std::vector<DeviceId>& placement, int workers) {
+  std::vector<Rank> order;
+  for (int r = 0; r < workers; ++r) order.push_back(Rank{r});
+  if (algorithm.by_address()) {
+    std::sort(order.begin(), order.end(), [&](Rank a, Rank b) { return placement[a.index()] < placement[b.index()]; });
+  }
+  std::vector<DeviceId> devices;
+  for (const auto rank : order) devices.push_back(placement[rank.index()]);
+  CollectiveGroup group;
+  group.shape = group_shape(cluster, devices, cluster.options().devices_per_node);
+  const int servers = algorithm.servers(workers);
+  if (!algorithm.by_address()) {
+    group.ranks = RankSet::range(0, workers + servers);
+  } else {
+    for (int s = 0; s < servers; ++s) order.push_back(Rank{workers + s});
+    group.ranks = RankSet::list(std::move(order));
+  }
+  return group;
+}
+
+LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
+                     const std::vector<DeviceId>& placement, const LoweringOptions& options) {
+  const auto schedule =
+      Registry<GradientSchedule>::instance().make(options.gradients, {options.first_iteration});
+  const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(options.algorithm);
+  const auto sync = Registry<SyncStrategy>::instance().make(options.sync);
+  const auto group = collective_group(*algorithm, cluster, placement, plan.ranks);
+
+  LoweredProgram lowered;
+  auto& steps = lowered.steps;
+  steps.workers = plan.ranks;
+  steps.servers = algorithm->servers(plan.ranks);
+  steps.group = group.ranks;
+  steps.iterations = options.iterations;
+  std::vector<std::int32_t> gradient_ready;
+  add_layer_steps(compute, steps, gradient_ready);
+
+  lowered.arrival = gradient_arrival(plan);
+  lowered.buckets = schedule->buckets(lowered.arrival);
+  std::map<std::int64_t, std::shared_ptr<const CollectiveSchedule>> schedules;  // one a size
+  for (std::size_t b = 0; b < lowered.buckets.size(); ++b) {
+    const auto& bucket = lowered.buckets[b];
+    TrainingSteps::Bucket step;
+    step.name = fmt::format("all-reduce bucket {}", b);
+    step.ready_after =
+        std::max(0, gradient_ready[lowered.arrival[static_cast<std::size_t>(bucket.ready_after)].layer.index()]);
+    for (const auto& piece : cut_into_pieces(bucket.bytes, options.channels, options.chunk)) {
+      auto& shared = schedules[piece.bytes.count()];
+      if (!shared) shared = algorithm->all_reduce(group.shape, piece.bytes);
+      step.pieces.push_back({shared, piece.channel});
+    }
+    steps.buckets.push_back(std::move(step));
+  }
+  if (!steps.buckets.empty() && steps.backward.empty()) {
+    throw input_error(fmt::format("the trace of {} has no backward times", compute.trace().model));
+  }
+  lowered.program = sync->program(steps);
+  return lowered;
+}
+
+}  // namespace tandem

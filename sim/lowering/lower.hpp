@@ -1,0 +1,50 @@
+// Plan + gradient schedule + synchronization strategy + collective algorithm -> Program.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platforms/cluster.hpp"
+#include "sim/collectives/collective.hpp"
+#include "sim/compute/compute_model.hpp"
+#include "sim/gradients/gradient_schedule.hpp"
+#include "sim/ir/plan.hpp"
+#include "sim/sync/sync_strategy.hpp"
+
+namespace tandem {
+
+struct LoweringOptions {
+  std::string gradients = "ddp";
+  std::string algorithm = "ring";
+  std::string sync = "bsp";
+  bool first_iteration = false;
+  int iterations = 1;
+  int channels = 1;
+  Bytes chunk{};                  // 0: not cut
+};
+
+struct LoweredProgram {
+  std::unique_ptr<Program> program;
+  std::vector<GradientBucket> buckets;
+  std::vector<GradientTensor> arrival;
+  TrainingSteps steps;
+};
+
+// The order in which a backward pass over the layers produces gradients: layers, and tensors within a layer, in
+// reverse order of declaration.
+[[nodiscard]] std::vector<GradientTensor> gradient_arrival(const Plan& plan);
+
+// `placement[r]` is the device of rank r, dedicated servers after the workers.
+[[nodiscard]] LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
+                                   const std::vector<DeviceId>& placement, const LoweringOptions& options);
+
+// The members of a collective over all workers in the order that the algorithm wants, servers last, and its shape.
+struct CollectiveGroup {
+  RankSet ranks;
+  GroupShape shape;
+};
+[[nodiscard]] CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Cluster& cluster,
+                                               const std::vector<DeviceId>& placement, int workers);
+
+}  // namespace tandem
