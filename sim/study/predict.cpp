@@ -1,0 +1,332 @@
+#include "sim/study/predict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "partitioners/partitioner.hpp"
+#include "platforms/placement.hpp"
+#include "sim/core/error.hpp"
+#include "sim/estimate/alpha_beta.hpp"
+#include "sim/study/cost.hpp"
+#include "sim/study/details.hpp"
+#include "sim/study/explain.hpp"
+#include "sim/study/provenance.hpp"
+#include "sim/study/setup.hpp"
+
+namespace tandem {
+namespace {
+
+// About a minute of simulation; the flow level grows with the square of the ranks on a ring.
+constexpr std::int64_t kMaxFlows = 20'000'000;
+
+std::int64_t replica_batch(const RunConfig& config, const Trace& trace) {
+  const auto own = config.batch > 0 ? config.batch : trace.batch;
+  if (config.scaling == Scaling::weak) return own;
+  const auto global = config.global_batch > 0 ? config.global_batch : own * config.baseline_ranks;
+  if (global < config.cluster.ranks) {
+    throw usage_error(fmt::format("a global batch of {} cannot be shared by {} ranks", global, config.cluster.ranks));
+  }
+  return (global + config.cluster.ranks - 1) / config.cluster.ranks;
+}
+
+ComputeOptions compute_options(const RunConfig& config, const Trace& trace) {
+  ComputeOptions options;
+  options.batch = replica_batch(config, trace);
+  options.device = config.device;
+  options.device_scale = config.device_scale;
+  return options;
+}
+
+std::int64_t samples_per_iteration(const RunConfig& config, const Setup& setup) {
+  if (config.scaling == Scaling::weak) return setup.compute->batch() * config.cluster.ranks;
+  if (config.global_batch > 0) return config.global_batch;
+  const auto own = config.batch > 0 ? config.batch : setup.trace.batch;
+  return own * config.baseline_ranks;
+}
+
+void check_memory(const RunConfig& config, const Plan& plan) {
+  if (config.memory.count() == 0) return;
+  for (const auto& use : plan.memory) {
+    if (use.total() > config.memory) {
+      throw model_error(fmt::format("a rank needs {} ({} of them activations), but --memory is {}",
+                                    to_text(use.total()), to_text(use.activations), to_text(config.memory)));
+    }
+  }
+}
+
+// Samples per second of the baseline. One rank has nobody to wait for, so its iteration is the sum of its compute.
+double baseline_throughput(const RunConfig& config) {
+  auto smaller = config;
+  smaller.cluster.ranks = config.baseline_ranks;
+  if (config.baseline_ranks > 1) {
+    const auto setup = make_setup(smaller);
+    const auto result = simulate(*setup, smaller, {});
+    return static_cast<double>(samples_per_iteration(smaller, *setup)) / iteration_time(result, smaller).count();
+  }
+  const auto trace = load_trace(config.trace);
+  const ComputeModel compute(trace, compute_options(smaller, trace));
+  Seconds time{};
+  for (const auto pass : {Pass::forward, Pass::backward_data, Pass::backward_weight, Pass::update}) {
+    time += compute.total(pass);
+  }
+  return static_cast<double>(compute.batch()) / time.count();
+}
+
+Breakdown mean_of(const std::vector<Breakdown>& ranks, int workers, int iterations) {
+  Breakdown sum;
+  for (int r = 0; r < workers; ++r) {
+    const auto& one = ranks[static_cast<std::size_t>(r)];
+    sum.compute += one.compute;
+    sum.exposed_comm += one.exposed_comm;
+    sum.bubble += one.bubble;
+    sum.idle += one.idle;
+    sum.input += one.input;
+  }
+  const double parts = static_cast<double>(workers) * iterations;
+  return {sum.compute / parts, sum.exposed_comm / parts, sum.bubble / parts, sum.idle / parts, sum.input / parts};
+}
+
+double max_of(const std::vector<Breakdown>& ranks, int workers, int iterations, Seconds Breakdown::*part) {
+  double most = 0;
+  for (int r = 0; r < workers; ++r) most = std::max(most, (ranks[static_cast<std::size_t>(r)].*part).count());
+  return most / iterations;
+}
+
+// The topology's end points are NICs where nodes hold several devices.
+double cost_of(const Cluster& cluster) {
+  const auto& options = cluster.options();
+  return cost_per_device(cluster.topology(), Prices{}) * options.nics_per_node / options.devices_per_node;
+}
+
+void add_identity(Record& row, const RunConfig& config, const Setup& setup) {
+  const auto text = [&](const char* name, const std::string& value) { row.push_back({name, "1", value}); };
+  text("trace", config.trace);
+  text("model", setup.trace.model);
+  text("device", config.device == "recorded" ? setup.trace.device : config.device + " (modelled)");
+  row.push_back({"ranks", "1", std::int64_t{config.cluster.ranks}});
+  row.push_back({"batch_per_rank", "samples", setup.compute->batch()});
+  row.push_back({"samples_per_iteration", "samples", samples_per_iteration(config, setup)});
+  text("topology", config.cluster.topology);
+  text("instance", setup.cluster->topology().instance());
+  row.push_back({"devices_per_node", "1", std::int64_t{config.cluster.devices_per_node}});
+  text("placement", config.placement);
+  text("partitioner", config.partitioner);
+  text("sync", config.sync);
+  text("gradients", config.gradients);
+  text("algorithm", config.algorithm);
+  row.push_back({"ports_per_device", "1", setup.cluster->ports_per_device()});
+  row.push_back({"cost_per_device", "USD (assumed prices)", cost_of(*setup.cluster)});
+  text("trace_hash", hash_text(trace_hash(setup.trace)));
+  text("platform_hash", hash_text(platform_hash(*setup.cluster)));
+}
+
+Seconds communication_time(const JobResult& job, int iterations) {
+  Seconds sum{};
+  for (const auto& op : job.ops) {
+    if (op.kind == static_cast<int>(Op::Kind::collective) || op.kind == static_cast<int>(Op::Kind::transfer)) {
+      sum += op.active;
+    }
+  }
+  return sum / static_cast<double>(iterations);
+}
+
+Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
+  const auto& steps = setup.lowered.steps;
+  std::vector<DeviceId> devices;
+  for (int m = 0; m < steps.group.size(); ++m) devices.push_back(setup.placement[steps.group.at(m).index()]);
+  Seconds sum = steps.update;
+  for (const auto& compute : steps.forward) sum += compute.duration;
+  for (const auto& compute : steps.backward) sum += compute.duration;
+  std::map<std::int64_t, Seconds> known;  // one evaluation a size
+  for (const auto& bucket : steps.buckets) {
+    // Channels share the ports, chunks follow each other: in all, the whole bucket's bytes.
+    Bytes bytes{};
+    for (const auto& piece : bucket.pieces) bytes += piece.schedule->bytes();
+    const auto [entry, is_new] = known.try_emplace(bytes.count());
+    if (is_new) {
+      const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
+      const auto shape = collective_group(*algorithm, *setup.cluster, setup.placement, steps.workers).shape;
+      entry->second = alpha_beta_time(*algorithm->all_reduce(shape, bytes), *setup.cluster, devices,
+                                      config.step_overhead);
+    }
+    sum += entry->second;
+  }
+  return sum;
+}
+
+void add_times(Record& row, const RunConfig& config, const Setup& setup, const RunResult& result) {
+  const auto& job = result.jobs[0];
+  const int workers = config.cluster.ranks;
+  const auto mean = mean_of(job.ranks, workers, config.iterations);
+  const auto seconds = [&](const char* name, double value) { row.push_back({name, "s", value}); };
+  const auto time = iteration_time(result, config).count();
+  seconds("iteration_time_s", time);
+  seconds("compute_time_s", mean.compute.count());
+  seconds("exposed_comm_time_s", mean.exposed_comm.count());
+  seconds("bubble_time_s", mean.bubble.count());
+  seconds("idle_time_s", mean.idle.count());
+  seconds("input_time_s", mean.input.count());
+  seconds("compute_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::compute));
+  seconds("exposed_comm_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::exposed_comm));
+  seconds("bubble_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::bubble));
+  seconds("idle_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::idle));
+  seconds("input_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::input));
+  seconds("comm_time_s", communication_time(job, config.iterations).count());
+  seconds("alpha_beta_time_s", alpha_beta_iteration(setup, config).count());
+  const double samples = static_cast<double>(samples_per_iteration(config, setup));
+  row.push_back({"throughput_samples_per_s", "samples/s", samples / time});
+  const double ideal = baseline_throughput(config) * workers / config.baseline_ranks;
+  row.push_back({"scaling_efficiency", "1", samples / time / ideal});
+  const double most = max_of(job.ranks, workers, config.iterations, &Breakdown::compute);
+  row.push_back({"load_imbalance", "1", mean.compute.count() > 0 ? most / mean.compute.count() : 1.0});
+}
+
+void add_traffic(Record& row, const Setup& setup, const RunResult& result) {
+  Bytes memory{};
+  for (const auto& use : setup.plan.memory) memory = std::max(memory, use.total());
+  row.push_back({"bytes_injected", "bytes", result.bytes_injected});
+  row.push_back({"peak_memory_bytes", "bytes", memory.count()});
+  row.push_back({"staleness_mean", "iterations", 0.0});  // bulk-synchronous workers never see old parameters
+  row.push_back({"staleness_max", "iterations", std::int64_t{0}});
+  const auto busiest = busiest_link(setup, result);
+  row.push_back({"bottleneck_link", "1", busiest.name});
+  row.push_back({"bottleneck_utilization", "1", busiest.utilization});
+  row.push_back({"fidelity", "1", std::string("flow")});
+  row.push_back({"fidelity_error", "1", 0.0});  // the finest level: nothing above to compare with
+  row.push_back({"simulated_flows", "1", result.flows});
+}
+
+std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& setup) {
+  auto sentences = setup.compute->assumptions();
+  sentences.push_back("the network is a flow model: no packet loss, incast collapse, ECN or PFC");
+  if (setup.cluster->topology().planes() > 1) {
+    sentences.push_back(fmt::format("every transfer is striped evenly over {} planes", setup.cluster->topology().planes()));
+  }
+  if (config.step_overhead.count() == 0) sentences.push_back("no software overhead a message (--step-overhead)");
+  if (config.reduce_rate.count() == 0) sentences.push_back("adding received gradients costs nothing (--reduce-rate)");
+  if (config.overlap_slowdown == 1) {
+    sentences.push_back("computing and communicating do not slow each other down (--overlap-slowdown)");
+  }
+  return sentences;
+}
+
+}  // namespace
+
+std::unique_ptr<Setup> make_setup(const RunConfig& config) {
+  auto made = std::make_unique<Setup>();
+  auto& setup = *made;
+  setup.trace = load_trace(config.trace);
+  setup.compute = with_context(config.trace, [&] {
+    return std::make_unique<ComputeModel>(setup.trace, compute_options(config, setup.trace));
+  });
+
+  const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
+  const int ranks = config.cluster.ranks + algorithm->servers(config.cluster.ranks);
+  auto cluster = config.cluster;
+  cluster.ranks = ranks;
+  setup.cluster = std::make_unique<Cluster>(cluster);
+  setup.placement = place(config.placement, *setup.cluster, ranks);
+
+  PartitionOptions partition;
+  partition.ranks = config.cluster.ranks;
+  partition.batch = setup.compute->batch();
+  partition.gradient_dtype = config.gradient_dtype;
+  partition.activation_dtype = config.activation_dtype;
+  partition.optimizer = config.optimizer;
+  setup.plan = Registry<Partitioner>::instance().make(config.partitioner)->partition(setup.trace, partition);
+  check_memory(config, setup.plan);
+
+  LoweringOptions lowering;
+  lowering.gradients = config.gradients;
+  lowering.algorithm = config.algorithm;
+  lowering.sync = config.sync;
+  lowering.first_iteration = config.first_iteration;
+  lowering.iterations = config.iterations;
+  lowering.channels = config.channels;
+  lowering.chunk = config.chunk;
+  setup.lowered = lower(*setup.compute, setup.plan, *setup.cluster, setup.placement, lowering);
+  return made;
+}
+
+std::int64_t predicted_flows(const Setup& setup) {
+  const auto& steps = setup.lowered.steps;
+  std::int64_t flows = 0;
+  for (const auto& bucket : steps.buckets) {
+    for (const auto& piece : bucket.pieces) {
+      std::vector<Send> sends;
+      std::int64_t widest = 1;
+      for (int step : {0, piece.schedule->steps() / 2, piece.schedule->steps() - 1}) {
+        if (step < 0 || step >= piece.schedule->steps()) continue;
+        piece.schedule->sends(step, 0, sends);
+        widest = std::max(widest, static_cast<std::int64_t>(sends.size()));
+      }
+      flows += piece.schedule->steps() * widest * piece.schedule->members();
+    }
+  }
+  return flows * steps.iterations;
+}
+
+RunResult simulate(const Setup& setup, const RunConfig& config, const Variation& variation) {
+  Job job;
+  job.program = setup.lowered.program.get();
+  job.placement = setup.placement;
+  job.options.step_overhead = config.step_overhead * variation.latency;
+  job.options.reduce_rate = config.reduce_rate;
+  job.options.copy_rate = config.copy_rate;
+  job.options.overlap_slowdown = config.overlap_slowdown;
+  job.options.compute_slowdown.assign(setup.placement.size(), 1 / variation.device_speed);
+  RunOptions options;
+  options.network = config.network;
+  options.network.bandwidth_factor *= variation.bandwidth;
+  options.network.latency_factor *= variation.latency;
+  options.network.measure_saturation = variation.measure_saturation;
+  options.keep_spans = variation.keep_spans;
+  std::vector<Job> jobs;
+  jobs.push_back(std::move(job));
+  return run(jobs, *setup.cluster, options);
+}
+
+Seconds iteration_time(const RunResult& result, const RunConfig& config) {
+  return result.jobs[0].makespan / static_cast<double>(config.iterations);
+}
+
+Prediction predict(const RunConfig& config) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto made = make_setup(config);
+  const auto& setup = *made;
+  const auto flows = predicted_flows(setup);
+  if (config.fidelity == "auto" && flows > kMaxFlows) {
+    throw usage_error(fmt::format(
+        "{} ranks with '{}' need about {:.2g} flows, more than the {:.2g} that 'auto' simulates; take fewer ranks, another "
+        "--algorithm, or ask for --fidelity flow and wait",
+        config.cluster.ranks, config.algorithm, static_cast<double>(flows), static_cast<double>(kMaxFlows)));
+  }
+  Variation plain;
+  plain.measure_saturation = config.details != Details::none || config.explain;
+  plain.keep_spans = config.details == Details::full;
+  const auto result = simulate(setup, config, plain);
+
+  Prediction prediction;
+  add_identity(prediction.row, config, setup);
+  add_times(prediction.row, config, setup, result);
+  add_traffic(prediction.row, setup, result);
+  prediction.assumptions = assumptions_of(config, setup);
+  prediction.details = detail_tables(config, setup, result);
+  if (config.explain) prediction.explanation.push_back(explain(config, setup, result, prediction.row));
+  prediction.wall_time_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return prediction;
+}
+
+double number(const Record& row, const std::string& name) {
+  for (const auto& field : row) {
+    if (field.name != name) continue;
+    if (const auto* real = std::get_if<double>(&field.value)) return *real;
+    if (const auto* whole = std::get_if<std::int64_t>(&field.value)) return static_cast<double>(*whole);
+  }
+  throw internal_error(fmt::format("a result has no number '{}'", name));
+}
+
+}  // namespace tandem

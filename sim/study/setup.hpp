@@ -1,0 +1,42 @@
+// What a prediction is made of, built once: also the base of --explain's variations.
+#pragma once
+
+#include <memory>
+
+#include "sim/study/predict.hpp"
+#include "traces/trace.hpp"
+
+namespace tandem {
+
+struct Setup {
+  Trace trace;
+  std::unique_ptr<ComputeModel> compute;  // refers to `trace`
+  std::unique_ptr<Cluster> cluster;
+  std::vector<DeviceId> placement;        // workers, then dedicated servers
+  Plan plan;
+  LoweredProgram lowered;
+
+  Setup() = default;
+  Setup(const Setup&) = delete;  // ComputeModel refers to the trace
+  Setup& operator=(const Setup&) = delete;
+};
+
+[[nodiscard]] std::unique_ptr<Setup> make_setup(const RunConfig& config);
+
+// About how many transfers a flow-level run has: a guess that is exact for ring, direct and halving-doubling.
+[[nodiscard]] std::int64_t predicted_flows(const Setup& setup);
+
+// The same run with a part of the machine changed.
+struct Variation {
+  double bandwidth = 1;     // factor on every link's rate
+  double latency = 1;       // factor on every latency and on the step overhead
+  double device_speed = 1;  // factor on every device's speed
+  bool measure_saturation = false;
+  bool keep_spans = false;
+};
+[[nodiscard]] RunResult simulate(const Setup& setup, const RunConfig& config, const Variation& variation);
+
+// Mean over the run's iterations.
+[[nodiscard]] Seconds iteration_time(const RunResult& result, const RunConfig& config);
+
+}  // namespace tandem
