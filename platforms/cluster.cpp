@@ -7,8 +7,6 @@
 namespace tandem {
 namespace {
 
-constexpr int kMostDevices = 4'194'304;
-
 void check_count(const char* what, int value) {
   if (value < 1 || value > kMostDevices) {
     throw usage_error(fmt::format("{} is {}: it must be a whole number from 1 to {}", what, value, kMostDevices));

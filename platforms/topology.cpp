@@ -14,8 +14,9 @@ void check_context(const Topology::PluginContext& context) {
   if (!(latency >= 0) || !std::isfinite(latency)) {
     throw usage_error(fmt::format("link latency is {} s: it must be 0 or more", latency));
   }
-  if (context.devices < 1) {
-    throw usage_error(fmt::format("{} devices are wanted of a topology: it must be 1 or more", context.devices));
+  if (context.devices < 1 || context.devices > kMostDevices) {
+    throw usage_error(fmt::format("{} devices are wanted of a topology: it must be a whole number from 1 to {}",
+                                  context.devices, kMostDevices));
   }
 }
 

@@ -11,6 +11,9 @@
 
 namespace tandem {
 
+// Of a topology and of a cluster.
+inline constexpr int kMostDevices = 4'194'304;
+
 // Closed forms, not measurements; the contract tests compare them with breadth-first search. "Links" are cables
 // (both directions together). All counts include every plane.
 struct Characteristics {

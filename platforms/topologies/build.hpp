@@ -11,7 +11,6 @@
 
 namespace tandem {
 
-inline constexpr std::int64_t kMostDevices = 4'194'304;
 // Both directions counted. Links are stored one by one (40 bytes each); this is about 2.7 GB.
 inline constexpr std::int64_t kMostLinks = 67'108'864;
 

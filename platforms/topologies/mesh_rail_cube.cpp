@@ -466,9 +466,10 @@ void MeshRailCube::add_paths(Characteristics& result) const {
   if (devices_ > 1) result.mean_path = static_cast<double>(total) / sizes_.k() / static_cast<double>(devices_ - 1);
 }
 
-// The smaller of two families of splits; an upper bound that is not proved to be tight. Between modules: half of the
-// modules in a corner of the cube (N/(2k) cables for halves along one digit, less for a compact corner). Between
-// positions: half of every module, which cuts no rail but those of the middle position where m is odd.
+// The smaller of two families of splits; an upper bound that is not tight for all sizes (annealing finds up to 8 % less
+// where radices are odd or small: 24 for 26 at m=4,n=5x5, 33 for 35 at m=6,n=3x3x3; nothing less at m=4,n=8x8). Between
+// modules: half of the modules in a corner of the cube (N/(2k) cables for halves along one digit, less for a compact
+// corner). Between positions: half of every module, which cuts no rail but those of the middle position where m is odd.
 std::int64_t MeshRailCube::bisection_cables() const {
   const int half = sizes_.m / 2;
   const auto module_cut =

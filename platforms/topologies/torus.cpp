@@ -184,7 +184,7 @@ CostItems Torus::cost_items() const {
 
 std::vector<int> torus_sizes(const Arguments& arguments, int devices) {
   if (arguments.has("dims")) {
-    auto sizes = arguments.integers("dims", 1, static_cast<int>(kMostDevices));
+    auto sizes = arguments.integers("dims", 1, kMostDevices);
     if (sizes.size() > kMostDimensions) {
       throw usage_error(fmt::format("topology 'torus': {} dimensions are given, at most {} are accepted", sizes.size(),
                                     kMostDimensions));
@@ -196,11 +196,7 @@ std::vector<int> torus_sizes(const Arguments& arguments, int devices) {
   }
   const auto dimensions =
       arguments.has("dimensions") ? static_cast<int>(arguments.integer("dimensions", 1, kMostDimensions)) : 3;
-  auto sizes = cube_like(devices, dimensions, static_cast<int>(kMostDevices));
-  if (capped_product(sizes) < devices) {
-    throw usage_error(fmt::format("topology 'torus': no torus of {} dimensions holds {} devices", dimensions, devices));
-  }
-  return sizes;
+  return cube_like(devices, dimensions, kMostDevices);
 }
 
 std::unique_ptr<Topology> make_torus(const Arguments& arguments, const Topology::PluginContext& context) {

@@ -1,0 +1,83 @@
+// Closed forms against a table of values that others measured, read from topology_oracles.csv.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "platforms/topology.hpp"
+#include "sim/core/text.hpp"
+#include "tests/platforms/graph.hpp"
+
+namespace tandem {
+namespace {
+
+// Rows of the table, comments and header left out; ';' in an instance stands for its ','.
+std::vector<std::vector<std::string>> rows() {
+  std::ifstream file(TANDEM_SOURCE_DIR "/tests/platforms/topology_oracles.csv");
+  std::vector<std::vector<std::string>> result;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.empty() || line[0] == '#' || line.starts_with("instance,")) continue;
+    auto cells = split(line, ',');
+    std::replace(cells[0].begin(), cells[0].end(), ';', ',');
+    result.push_back(std::move(cells));
+  }
+  return result;
+}
+
+TEST(TopologyOracles, ClosedFormsEqualTheMeasuredTable) {
+  const auto table = rows();
+  ASSERT_EQ(table.size(), 29U);
+  for (const auto& row : table) {
+    SCOPED_TRACE(row[0]);
+    ASSERT_EQ(row.size(), 11U);
+    const auto closed = make_topology(row[0], {})->characteristics();
+    EXPECT_EQ(closed.devices, std::stoll(row[1]));
+    EXPECT_EQ(closed.switches, std::stoll(row[2]));
+    EXPECT_EQ(closed.max_switch_radix, std::stoll(row[3]));
+    EXPECT_EQ(closed.links, std::stoll(row[4]));
+    EXPECT_NEAR(closed.ports_per_device, std::stod(row[5]), 1e-9);
+    EXPECT_NEAR(closed.switch_ports_per_device, std::stod(row[6]), 1e-9);
+    EXPECT_EQ(closed.diameter, std::stoi(row[7]));
+    EXPECT_NEAR(closed.mean_path, std::stod(row[8]), 0.0006);
+  }
+}
+
+TEST(TopologyOracles, BisectionLiesInTheMeasuredBracket) {
+  for (const auto& row : rows()) {
+    if (row[9].empty()) continue;
+    SCOPED_TRACE(row[0]);
+    const auto topology = make_topology(row[0], {});
+    const auto closed = topology->characteristics();
+    const double lower = std::stod(row[9]);
+    const double upper = std::stod(row[10]);
+    const double share = closed.bisection_links / topology->devices();
+    EXPECT_NEAR(testing::bisection_lower_bound(*topology) / topology->devices(), lower, 0.0006);
+    EXPECT_GE(share, lower - 0.0006);
+    EXPECT_LE(share, upper + 0.0006);
+    if (closed.bisection_proved) {
+      EXPECT_NEAR(share, upper, 0.0006);
+    }
+  }
+}
+
+// A corner of the cube costs less than halves along one digit (the N/(2k) of the first derivation) as soon as k > 1 and
+// the radices are large enough: 28 switch cuts of each of 4 rails instead of 32.
+TEST(TopologyOracles, ACornerOfTheCubeIsCheaperThanAHalf) {
+  const auto cube = make_topology("mesh-rail-cube:m=8,n=8x8", {});
+  EXPECT_EQ(cube->characteristics().bisection_links, 4 * 28);
+  std::vector<bool> half(512, false);
+  std::vector<bool> corner(512, false);
+  for (int device = 0; device < 512; ++device) {
+    const int a1 = device / 8 % 8;
+    const int a2 = device / 64;
+    half[static_cast<std::size_t>(device)] = a1 < 4;
+    corner[static_cast<std::size_t>(device)] = a1 < 6 && a2 < 6 && !(a1 == 5 && a2 >= 2);
+  }
+  ASSERT_EQ(std::count(corner.begin(), corner.end(), true), 256);
+  EXPECT_EQ(testing::min_cut(*cube, half), 512 / 4);
+  EXPECT_EQ(testing::min_cut(*cube, corner), 4 * 28);
+}
+
+}  // namespace
+}  // namespace tandem
