@@ -110,6 +110,23 @@ Seconds Trace::total(Pass pass) const {
   return sum;
 }
 
+std::vector<std::string> unsteady_layers(const Trace& trace, double ratio) {
+  std::vector<std::pair<Seconds, std::string>> found;
+  for (const auto& layer : trace.layers) {
+    for (std::size_t pass = 0; pass < kPasses; ++pass) {
+      const Seconds median = layer.samples[pass].median();
+      const Seconds most = layer.samples[pass].max();
+      if (most <= median * ratio) continue;
+      found.emplace_back(median, fmt::format("layer '{}': {} took up to {} where its median is {}", layer.name,
+                                             to_text(static_cast<Pass>(pass)), to_text(most), to_text(median)));
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> lines;
+  for (auto& [median, line] : found) lines.push_back(std::move(line));
+  return lines;
+}
+
 // ---- validation ----
 
 namespace {

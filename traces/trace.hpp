@@ -125,6 +125,10 @@ struct Trace {
 // without elements, shapes with extents below 1 or more than 2^56 elements, window lists of unequal length.
 void validate(const Trace& trace);
 
+// The timings whose maximum exceeds `ratio` times their median, one line each, the longest median first: something
+// disturbed them, and their quantiles deserve less trust.
+[[nodiscard]] std::vector<std::string> unsteady_layers(const Trace& trace, double ratio = 1.5);
+
 // HDF5. Writing is atomic (a temporary file in the same folder, renamed) and byte-identical for equal traces.
 void write_trace(const Trace& trace, const std::string& path);
 [[nodiscard]] Trace read_trace(const std::string& path);

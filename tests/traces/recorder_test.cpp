@@ -1,0 +1,129 @@
+#include "traces/recorder/recorder.hpp"
+
+#include <gtest/gtest.h>
+
+#include "sim/core/error.hpp"
+#include "tests/traces/temporary_folder.hpp"
+#include "traces/models/models.hpp"
+#include "traces/trace.hpp"
+#ifdef TANDEM_HAS_RECORDER
+#include "traces/recorder/network.hpp"
+#endif
+
+namespace tandem {
+namespace {
+
+class Recorder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!recorder_available()) GTEST_SKIP() << "built without oneDNN";
+  }
+};
+
+RecordOptions tiny() {
+  RecordOptions options;
+  options.model = "lenet5";
+  options.batch = 8;
+  options.repetitions = 5;
+  options.warmup = 2;
+  return options;
+}
+
+TEST_F(Recorder, RecordsEveryPassOfEveryLayer) {
+  int calls = 0;
+  auto options = tiny();
+  options.progress = [&](int done, int total, const std::string& text) {
+    EXPECT_EQ(done, ++calls);
+    EXPECT_EQ(total, 12);
+    EXPECT_NE(text.find("lenet5 batch 8"), std::string::npos);
+  };
+  const Trace trace = record(options);
+  EXPECT_EQ(calls, 12);
+  EXPECT_EQ(trace.parameter_count(), 431'080);
+  EXPECT_EQ(trace.library, "oneDNN");
+  EXPECT_EQ(trace.cache_mode, "in situ");
+  EXPECT_EQ(trace.threads, 1);
+  EXPECT_EQ(trace.date.size(), 10U);
+  EXPECT_NE(trace.device, "");
+  for (const auto* whole : {&trace.iteration_forward, &trace.iteration_backward, &trace.iteration_update}) {
+    EXPECT_EQ(whole->seconds.size(), 5U);
+  }
+  for (const auto& layer : trace.layers) {
+    SCOPED_TRACE(layer.name);
+    const bool moves_nothing = layer.kind == OpKind::flatten;
+    const std::size_t parameters = layer.parameters.empty() ? 0 : 5;
+    EXPECT_EQ(layer.samples[0].seconds.size(), moves_nothing ? 0U : 5U);
+    EXPECT_EQ(layer.samples[1].seconds.size(), moves_nothing || !layer.needs_input_gradient ? 0U : 5U);
+    EXPECT_EQ(layer.samples[2].seconds.size(), parameters);
+    EXPECT_EQ(layer.samples[3].seconds.size(), parameters);
+  }
+  const testing::TemporaryFolder folder;
+  write_trace(trace, folder.file("t.h5"));
+  EXPECT_TRUE(read_trace(folder.file("t.h5")) == trace);
+}
+
+TEST_F(Recorder, RefusesWhatItCannotDo) {
+  const auto refuses = [](auto&& change) {
+    auto options = tiny();
+    change(options);
+    try {
+      (void)record(options);
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::usage;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.model = "lenet6"; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.batch = 0; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.repetitions = 0; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.warmup = -1; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.threads = 100'000; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) {
+    o.model = "vgg16";
+    o.batch = 65536;  // 8 TB of activations
+  }));
+}
+
+TEST(UnsteadyLayers, AreThoseAboveTheRatio) {
+  Trace trace = build_model("lenet5", 1);
+  EXPECT_TRUE(unsteady_layers(trace).empty());
+  trace.layers[0].samples[0].seconds = {1, 1, 1.5};
+  EXPECT_TRUE(unsteady_layers(trace).empty());
+  trace.layers[0].samples[0].seconds = {1, 1, 1.6};
+  trace.layers[1].samples[1].seconds = {2, 2, 4};
+  EXPECT_EQ(unsteady_layers(trace),
+            (std::vector<std::string>{"layer 'pool1': backward-data took up to 4 s where its median is 2 s",
+                                      "layer 'conv1': forward took up to 1.6 s where its median is 1 s"}));
+}
+
+#ifdef TANDEM_HAS_RECORDER
+// The recorded kernels are wired up as a network that learns: forward, both backward passes with gradients added up at
+// forks, and the update. A branch that is dropped or counted twice makes these fall far slower, or diverge.
+double loss_after(const std::string& model, std::int64_t batch, int iterations, float rate) {
+  Trace trace = build_model(model, batch);
+  Network network(trace, rate);
+  const auto count = trace.layers.size();
+  for (int i = 0; i < iterations; ++i) {
+    for (std::size_t l = 0; l < count; ++l) network.run(l, Pass::forward);
+    for (std::size_t l = count; l-- > 0;) {
+      network.run(l, Pass::backward_data);
+      network.run(l, Pass::backward_weight);
+    }
+    for (std::size_t l = 0; l < count; ++l) network.run(l, Pass::update);
+  }
+  return network.loss();
+}
+
+TEST_F(Recorder, LeNetLearnsItsBatchByHeart) {
+  EXPECT_GT(loss_after("lenet5", 16, 1, 0.002F), 1);
+  EXPECT_LT(loss_after("lenet5", 16, 30, 0.002F), 0.1);
+}
+
+TEST_F(Recorder, ResNetLearnsItsBatchByHeart) {
+  EXPECT_GT(loss_after("resnet18", 2, 1, 0.001F), 5);
+  EXPECT_LT(loss_after("resnet18", 2, 12, 0.001F), 0.5);
+}
+#endif
+
+}  // namespace
+}  // namespace tandem
