@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,7 +31,7 @@ struct Table {
 };
 
 struct RunRecord {
-  Record row;                 // the same fields in the same order for every run of a file
+  Record row;  // the same fields in the same order for every run of a file
   std::vector<Table> details;
 };
 
@@ -40,8 +41,13 @@ struct Provenance {
   std::vector<std::pair<std::string, std::string>> entries;
 };
 
-// Writes /runs (one data set a column, row i = run i) and /run/<i>/<table>/<column>. Atomic; equal content gives equal
-// bytes. Input error where the file cannot be written.
+// Input error, one line, where `path` cannot become a result file: its folder is missing or read-only, or it names
+// something that is not a regular file. To be called before hours of simulation, not only after them.
+void check_results_path(const std::string& path);
+
+// Writes /runs (one data set a column, row i = run i) and /run/<i>/<table>/<column>; FORMAT.md has the layout. Atomic;
+// equal content gives equal bytes. Input error where the file cannot be written; internal error where runs differ in
+// their fields, a table's columns in their lengths, or a name cannot be a column's.
 void write_results(const std::string& path, const Provenance& provenance, const std::vector<RunRecord>& runs);
 
 }  // namespace tandem
