@@ -122,7 +122,7 @@ struct Node {
 
 }  // namespace
 
-struct Network::State {
+struct TrainingNetwork::State {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   Random random{1};
@@ -569,7 +569,7 @@ struct Network::State {
   }
 };
 
-Network::Network(Trace& model, float learning_rate) : state_(std::make_unique<State>()) {
+TrainingNetwork::TrainingNetwork(Trace& model, float learning_rate) : state_(std::make_unique<State>()) {
   state_->learning_rate = learning_rate;
   try {
     state_->build(model);
@@ -580,21 +580,21 @@ Network::Network(Trace& model, float learning_rate) : state_(std::make_unique<St
   }
 }
 
-Network::~Network() = default;
+TrainingNetwork::~TrainingNetwork() = default;
 
-void Network::run(std::size_t layer, Pass pass) {
+void TrainingNetwork::run(std::size_t layer, Pass pass) {
   for (const auto& task : state_->nodes[layer].tasks[static_cast<std::size_t>(pass)]) task();
 }
 
-bool Network::has(std::size_t layer, Pass pass) const {
+bool TrainingNetwork::has(std::size_t layer, Pass pass) const {
   return !state_->nodes[layer].tasks[static_cast<std::size_t>(pass)].empty();
 }
 
-double Network::loss() const {
+double TrainingNetwork::loss() const {
   return state_->loss;
 }
 
-const std::string& Network::kernel(std::size_t layer, Pass pass) const {
+const std::string& TrainingNetwork::kernel(std::size_t layer, Pass pass) const {
   return state_->nodes[layer].kernels[static_cast<std::size_t>(pass)];
 }
 

@@ -11,24 +11,27 @@
 
 namespace tandem {
 
-class Network {
+class TrainingNetwork {
  public:
   // Small enough that the weights hardly move over a recording: a loss that ran off to infinity would not be training.
   static constexpr float kRecordingRate = 1e-6F;
 
   // Reads the layers of `model` (build_model) and sets their workspace bytes. Uses as many threads as OpenMP is set to.
-  explicit Network(Trace& model, float learning_rate = kRecordingRate);
-  ~Network();
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
+  explicit TrainingNetwork(Trace& model, float learning_rate = kRecordingRate);
+  ~TrainingNetwork();
+  TrainingNetwork(const TrainingNetwork&) = delete;
+  TrainingNetwork& operator=(const TrainingNetwork&) = delete;
 
   // Runs one pass of one layer to its end. A forward run of all layers, then backward_data and backward_weight from
   // the last to the first, then the updates, make an iteration.
   void run(std::size_t layer, Pass pass);
   // Whether that pass does anything at all.
   [[nodiscard]] bool has(std::size_t layer, Pass pass) const;
-  // The loss of the last forward run, mean over the batch: a check that the network computes.
+  // The loss of the last forward run, mean over the batch, and the sum of squares of its gradient with respect to all
+  // parameters after the last backward run. A check that the primitives are wired up as a network: a first update with
+  // a small rate r lowers the loss by r times that sum.
   [[nodiscard]] double loss() const;
+  [[nodiscard]] double gradient_square() const;
   // The kernel that oneDNN chose ("jit:avx512_core"), "" where none.
   [[nodiscard]] const std::string& kernel(std::size_t layer, Pass pass) const;
 

@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point start) {
 
 class Iteration {
  public:
-  Iteration(Trace& trace, Network& network) : trace_(trace), network_(network) {}
+  Iteration(Trace& trace, TrainingNetwork& network) : trace_(trace), network_(network) {}
 
   void run() {
     forward([&](std::size_t layer, Pass pass) { network_.run(layer, pass); });
@@ -77,7 +77,7 @@ class Iteration {
   }
 
   Trace& trace_;
-  Network& network_;
+  TrainingNetwork& network_;
 };
 
 void check_range(const char* what, int value, int least, int most) {
@@ -148,7 +148,7 @@ Trace record(const RecordOptions& options) {
   check_memory(trace);
   describe(trace, options);
   omp_set_num_threads(options.threads);  // before any primitive is made: they plan for it
-  Network network(trace);
+  TrainingNetwork network(trace);
   Iteration iteration(trace, network);
   const int total = options.warmup + 2 * options.repetitions;
   int done = 0;
