@@ -11,7 +11,7 @@
 #include "sim/core/error.hpp"
 #include "traces/models/models.hpp"
 #include "traces/recorder/machine.hpp"
-#include "traces/recorder/network.hpp"
+#include "traces/recorder/training_network.hpp"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "traces/recorder/network.hpp"
+#include "traces/recorder/training_network.hpp"
 
 #include <fmt/format.h>
 
@@ -592,6 +592,17 @@ bool TrainingNetwork::has(std::size_t layer, Pass pass) const {
 
 double TrainingNetwork::loss() const {
   return state_->loss;
+}
+
+double TrainingNetwork::gradient_square() const {
+  double sum = 0;
+  for (const auto& node : state_->nodes) {
+    for (const auto& parameter : node.parameters) {
+      const float* g = floats(parameter.gradient);
+      for (std::int64_t i = 0; i < float_count(parameter.gradient.get_desc()); ++i) sum += double{g[i]} * g[i];
+    }
+  }
+  return sum;
 }
 
 const std::string& TrainingNetwork::kernel(std::size_t layer, Pass pass) const {
