@@ -15,8 +15,8 @@ MemoryUse memory_of(const Trace& trace, const PartitionOptions& options) {
   // Every output is kept for the backward pass; recorded sizes are single precision at the recorded batch.
   double activations = 0;
   for (const auto& layer : trace.layers) activations += static_cast<double>(layer.activation_bytes.count());
-  const double share = static_cast<double>(options.batch) / static_cast<double>(trace.batch) *
-                       dtype_bytes(options.activation_dtype) / 4;
+  const double share =
+      static_cast<double>(options.batch) / static_cast<double>(trace.batch) * dtype_bytes(options.activation_dtype) / 4;
   use.activations = Bytes(std::llround(activations * share));
   return use;
 }

@@ -18,7 +18,7 @@ namespace tandem {
 
 struct PartitionOptions {
   int ranks = 1;
-  std::int64_t batch = 1;              // per replica
+  std::int64_t batch = 1;  // per replica
   std::string gradient_dtype = "float32";
   std::string activation_dtype = "float32";
   std::string optimizer = "momentum";

@@ -14,9 +14,12 @@ namespace {
 // steps behind a switch.
 Exchange native_exchange(const Digit& digit) {
   switch (digit.kind) {
-    case DigitKind::full_mesh: return Exchange::direct;
-    case DigitKind::ring: return Exchange::ring;
-    case DigitKind::switched: break;
+    case DigitKind::full_mesh:
+      return Exchange::direct;
+    case DigitKind::ring:
+      return Exchange::ring;
+    case DigitKind::switched:
+      break;
   }
   return is_power_of_two(digit.radix) ? Exchange::halving : Exchange::ring;
 }

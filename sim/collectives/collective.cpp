@@ -58,8 +58,8 @@ GroupShape group_shape(const Network& network, const std::vector<DeviceId>& devi
     }
   }
   int run = 0;
-  while (run < shape.workers && devices[static_cast<std::size_t>(run)].value / devices_per_node ==
-                                    devices[0].value / devices_per_node) {
+  while (run < shape.workers &&
+         devices[static_cast<std::size_t>(run)].value / devices_per_node == devices[0].value / devices_per_node) {
     ++run;
   }
   const auto node = [&](int member) { return devices[static_cast<std::size_t>(member)].value / devices_per_node; };

@@ -20,8 +20,7 @@ class Hierarchical final : public CollectiveAlgorithm {
           "--placement");
     }
     const int nodes = shape.workers / shape.node_size;
-    return nested_all_reduce(shape.workers, bytes,
-                             {{shape.node_size, 1, intra_}, {nodes, shape.node_size, inter_}});
+    return nested_all_reduce(shape.workers, bytes, {{shape.node_size, 1, intra_}, {nodes, shape.node_size, inter_}});
   }
 
  private:

@@ -11,9 +11,12 @@ namespace {
 
 int steps_of(const NestedDigit& digit) {
   switch (digit.exchange) {
-    case Exchange::ring: return digit.radix - 1;
-    case Exchange::direct: return digit.radix > 1 ? 1 : 0;
-    case Exchange::halving: return std::bit_width(static_cast<unsigned>(digit.radix)) - 1;
+    case Exchange::ring:
+      return digit.radix - 1;
+    case Exchange::direct:
+      return digit.radix > 1 ? 1 : 0;
+    case Exchange::halving:
+      return std::bit_width(static_cast<unsigned>(digit.radix)) - 1;
   }
   return 0;
 }
@@ -77,7 +80,7 @@ class NestedAllReduce final : public CollectiveSchedule {
  private:
   struct Where {
     std::size_t digit;
-    int step;     // within the digit's exchange
+    int step;  // within the digit's exchange
     bool gather;
   };
 

@@ -12,9 +12,9 @@
 namespace tandem {
 
 enum class Exchange {
-  ring,     // d-1 steps to the next member (Patarasuk and Yuan, JPDC 2009)
-  direct,   // 1 step, every member to every other
-  halving   // log2 d steps, d a power of two (Rabenseifner; Thakur et al., IJHPCA 2005)
+  ring,    // d-1 steps to the next member (Patarasuk and Yuan, JPDC 2009)
+  direct,  // 1 step, every member to every other
+  halving  // log2 d steps, d a power of two (Rabenseifner; Thakur et al., IJHPCA 2005)
 };
 [[nodiscard]] Exchange exchange_from_text(const std::string& text);
 
@@ -28,6 +28,8 @@ struct NestedDigit {
 [[nodiscard]] std::shared_ptr<const CollectiveSchedule> nested_all_reduce(int members, Bytes bytes,
                                                                           std::vector<NestedDigit> digits);
 
-[[nodiscard]] constexpr bool is_power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
+[[nodiscard]] constexpr bool is_power_of_two(int n) {
+  return n > 0 && (n & (n - 1)) == 0;
+}
 
 }  // namespace tandem

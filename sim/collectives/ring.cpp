@@ -15,7 +15,8 @@ class Ring final : public CollectiveAlgorithm {
 };
 
 TANDEM_REGISTER(CollectiveAlgorithm, ring, "ring", "reduce-scatter and all-gather around a ring in order of rank",
-                [](const Arguments&, const CollectiveAlgorithm::PluginContext&) { return std::make_unique<Ring>(); }, {})
+                [](const Arguments&, const CollectiveAlgorithm::PluginContext&) { return std::make_unique<Ring>(); },
+                {})
 
 }  // namespace
 }  // namespace tandem

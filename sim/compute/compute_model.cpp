@@ -25,15 +25,21 @@ double least_traffic(const Layer& layer, Pass pass) {
   const double out = shape_bytes({layer.output_shape});
   const double again = layer.kind == OpKind::bn ? in : 0;
   switch (pass) {
-    case Pass::forward: return in + out + again;
-    case Pass::backward_data: return in + out + (layer.kind == OpKind::relu || layer.kind == OpKind::bn ? out : 0);
-    case Pass::backward_weight: return layer.parameters.empty() ? 0 : in + out;
-    case Pass::update: return 0;
+    case Pass::forward:
+      return in + out + again;
+    case Pass::backward_data:
+      return in + out + (layer.kind == OpKind::relu || layer.kind == OpKind::bn ? out : 0);
+    case Pass::backward_weight:
+      return layer.parameters.empty() ? 0 : in + out;
+    case Pass::update:
+      return 0;
   }
   return 0;
 }
 
-bool moves_nothing(OpKind kind) { return kind == OpKind::flatten; }
+bool moves_nothing(OpKind kind) {
+  return kind == OpKind::flatten;
+}
 
 double efficiency(const DevicePreset& device, const Layer& layer) {
   if (layer.kind == OpKind::fc) return device.gemm_efficiency;
@@ -120,11 +126,11 @@ Seconds ComputeModel::modelled(const Layer& layer, Pass pass, double fraction) c
 std::vector<std::string> ComputeModel::assumptions() const {
   std::vector<std::string> sentences;
   if (modelled_) {
-    sentences.push_back(fmt::format("compute times are modelled for '{}' (recorded on {}; not measured)", device_.name,
-                                    trace_.device));
+    sentences.push_back(
+        fmt::format("compute times are modelled for '{}' (recorded on {}; not measured)", device_.name, trace_.device));
   } else {
-    sentences.push_back(fmt::format("compute times are measured ({}, {}, batch {})", trace_.recorder, trace_.device,
-                                    trace_.batch));
+    sentences.push_back(
+        fmt::format("compute times are measured ({}, {}, batch {})", trace_.recorder, trace_.device, trace_.batch));
     const bool has_curve = std::any_of(trace_.layers.begin(), trace_.layers.end(), [](const Layer& layer) {
       return std::any_of(layer.splits.begin(), layer.splits.end(),
                          [](const SplitCurve& split) { return split.axis == SplitCurve::Axis::batch; });

@@ -19,14 +19,14 @@ struct DevicePreset {
   struct PluginContext {};
 
   std::string name;
-  FlopsPerSecond peak{};             // single precision, nominal
-  BytesPerSecond memory_bandwidth{}; // nominal
+  FlopsPerSecond peak{};              // single precision, nominal
+  BytesPerSecond memory_bandwidth{};  // nominal
   Bytes memory{};
-  double winograd_efficiency = 1;    // of peak, direct-convolution FLOPs, 3x3 stride 1
-  double conv_efficiency = 0.6;      // of peak, other convolutions
-  double gemm_efficiency = 0.7;      // of peak, fully connected layers
-  double memory_efficiency = 0.75;   // of memory bandwidth
-  Seconds launch_overhead{};         // a kernel
+  double winograd_efficiency = 1;   // of peak, direct-convolution FLOPs, 3x3 stride 1
+  double conv_efficiency = 0.6;     // of peak, other convolutions
+  double gemm_efficiency = 0.7;     // of peak, fully connected layers
+  double memory_efficiency = 0.75;  // of memory bandwidth
+  Seconds launch_overhead{};        // a kernel
 };
 
 // Part of a layer that one rank computes, as fractions of the recorded shape.
@@ -35,9 +35,9 @@ struct Shard {
 };
 
 struct ComputeOptions {
-  std::int64_t batch = 0;            // per replica; 0: as recorded
-  std::string device = "recorded";   // or a named device
-  double device_scale = 1;           // 2: twice as fast
+  std::int64_t batch = 0;           // per replica; 0: as recorded
+  std::string device = "recorded";  // or a named device
+  double device_scale = 1;          // 2: twice as fast
 };
 
 class ComputeModel {

@@ -17,12 +17,11 @@ std::unique_ptr<DevicePreset> preset(const char* name, double tflops, double gby
   return device;
 }
 
-#define TANDEM_DEVICE(identifier, name, help, tflops, gbytes_per_s, gib)                                       \
-  TANDEM_REGISTER(DevicePreset, identifier, name, help,                                                        \
-                  [](const Arguments&, const DevicePreset::PluginContext&) {                                   \
-                    return preset(name, tflops, gbytes_per_s, gib);                                            \
-                  },                                                                                           \
-                  {})
+#define TANDEM_DEVICE(identifier, name, help, tflops, gbytes_per_s, gib)                                            \
+  TANDEM_REGISTER(                                                                                                  \
+      DevicePreset, identifier, name, help,                                                                         \
+      [](const Arguments&, const DevicePreset::PluginContext&) { return preset(name, tflops, gbytes_per_s, gib); }, \
+      {})
 
 TANDEM_DEVICE(k80, "k80", "one GK210 die of an NVIDIA Tesla K80, fp32", 4.37, 240, 12)
 TANDEM_DEVICE(p100, "p100", "NVIDIA Tesla P100 SXM2, fp32", 10.6, 732, 16)

@@ -32,10 +32,18 @@ class Error : public std::exception {
   std::string message_;
 };
 
-[[nodiscard]] inline Error usage_error(std::string message) { return {ErrorKind::usage, std::move(message)}; }
-[[nodiscard]] inline Error input_error(std::string message) { return {ErrorKind::input, std::move(message)}; }
-[[nodiscard]] inline Error model_error(std::string message) { return {ErrorKind::model, std::move(message)}; }
-[[nodiscard]] inline Error internal_error(std::string message) { return {ErrorKind::internal, std::move(message)}; }
+[[nodiscard]] inline Error usage_error(std::string message) {
+  return {ErrorKind::usage, std::move(message)};
+}
+[[nodiscard]] inline Error input_error(std::string message) {
+  return {ErrorKind::input, std::move(message)};
+}
+[[nodiscard]] inline Error model_error(std::string message) {
+  return {ErrorKind::model, std::move(message)};
+}
+[[nodiscard]] inline Error internal_error(std::string message) {
+  return {ErrorKind::internal, std::move(message)};
+}
 
 // Runs `body` and puts `where` in front of any Error that leaves it.
 template <class Body>

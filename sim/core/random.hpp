@@ -31,7 +31,8 @@ class Random {
   [[nodiscard]] double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
   template <class T>
   void shuffle(std::vector<T>& values) {
-    for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[below(static_cast<std::uint32_t>(i))]);
+    for (std::size_t i = values.size(); i > 1; --i)
+      std::swap(values[i - 1], values[below(static_cast<std::uint32_t>(i))]);
   }
 
  private:

@@ -20,16 +20,30 @@ std::vector<int> parse_integer_list(const std::string& text, int least, int most
 
 void check_type(ParameterType type, const std::string& value, const std::string& what) {
   switch (type) {
-    case ParameterType::integer: (void)parse_integer(value, INT64_MIN, INT64_MAX, what); break;
-    case ParameterType::number: (void)parse_number(value, what); break;
-    case ParameterType::boolean:
-      if (value != "yes" && value != "no") throw usage_error(fmt::format("{} is '{}': it must be yes or no", what, value));
+    case ParameterType::integer:
+      (void)parse_integer(value, INT64_MIN, INT64_MAX, what);
       break;
-    case ParameterType::bytes: (void)parse_bytes(value); break;
-    case ParameterType::seconds: (void)parse_seconds(value); break;
-    case ParameterType::bandwidth: (void)parse_bandwidth(value); break;
-    case ParameterType::text: break;
-    case ParameterType::integer_list: (void)parse_integer_list(value, INT32_MIN, INT32_MAX, what); break;
+    case ParameterType::number:
+      (void)parse_number(value, what);
+      break;
+    case ParameterType::boolean:
+      if (value != "yes" && value != "no")
+        throw usage_error(fmt::format("{} is '{}': it must be yes or no", what, value));
+      break;
+    case ParameterType::bytes:
+      (void)parse_bytes(value);
+      break;
+    case ParameterType::seconds:
+      (void)parse_seconds(value);
+      break;
+    case ParameterType::bandwidth:
+      (void)parse_bandwidth(value);
+      break;
+    case ParameterType::text:
+      break;
+    case ParameterType::integer_list:
+      (void)parse_integer_list(value, INT32_MIN, INT32_MAX, what);
+      break;
   }
 }
 
@@ -57,13 +71,16 @@ Arguments::Arguments(std::string_view owner, std::string_view text, const std::v
                                     names.empty() ? std::string(": it takes none") : suggestion(key, names)));
     }
     if (value.empty()) throw usage_error(fmt::format("{}: parameter '{}' has no value", owner, key));
-    if (!given.emplace(key, true).second) throw usage_error(fmt::format("{}: parameter '{}' is given twice", owner, key));
+    if (!given.emplace(key, true).second)
+      throw usage_error(fmt::format("{}: parameter '{}' is given twice", owner, key));
     with_context(owner, [&] { check_type(spec->type, value, "'" + key + "'"); });
     values_[key] = value;
   }
 }
 
-bool Arguments::has(const std::string& name) const { return values_.contains(name); }
+bool Arguments::has(const std::string& name) const {
+  return values_.contains(name);
+}
 
 const std::string& Arguments::text(const std::string& name) const {
   const auto found = values_.find(name);
@@ -74,11 +91,21 @@ const std::string& Arguments::text(const std::string& name) const {
 std::int64_t Arguments::integer(const std::string& name, std::int64_t least, std::int64_t most) const {
   return with_context(owner_, [&] { return parse_integer(text(name), least, most, "'" + name + "'"); });
 }
-double Arguments::number(const std::string& name) const { return parse_number(text(name), name); }
-bool Arguments::boolean(const std::string& name) const { return text(name) == "yes"; }
-Bytes Arguments::bytes(const std::string& name) const { return parse_bytes(text(name)); }
-Seconds Arguments::seconds(const std::string& name) const { return parse_seconds(text(name)); }
-BytesPerSecond Arguments::bandwidth(const std::string& name) const { return parse_bandwidth(text(name)); }
+double Arguments::number(const std::string& name) const {
+  return parse_number(text(name), name);
+}
+bool Arguments::boolean(const std::string& name) const {
+  return text(name) == "yes";
+}
+Bytes Arguments::bytes(const std::string& name) const {
+  return parse_bytes(text(name));
+}
+Seconds Arguments::seconds(const std::string& name) const {
+  return parse_seconds(text(name));
+}
+BytesPerSecond Arguments::bandwidth(const std::string& name) const {
+  return parse_bandwidth(text(name));
+}
 std::vector<int> Arguments::integers(const std::string& name, int least, int most) const {
   return with_context(owner_, [&] { return parse_integer_list(text(name), least, most, "'" + name + "'"); });
 }
@@ -95,7 +122,8 @@ std::vector<std::string> RegistryBase::names() const {
 
 const PluginInfo& RegistryBase::info(std::string_view name) const {
   const auto found = infos_.find(name);
-  if (found == infos_.end()) throw usage_error(fmt::format("unknown {} '{}'{}", kind_, name, suggestion(name, names())));
+  if (found == infos_.end())
+    throw usage_error(fmt::format("unknown {} '{}'{}", kind_, name, suggestion(name, names())));
   return found->second;
 }
 

@@ -109,7 +109,8 @@ class Registry : public RegistryBase {
   [[nodiscard]] std::unique_ptr<Interface> make(std::string_view text, const Context& context = {}) const {
     const auto [name, arguments] = split_plugin_text(text);
     const auto& declared = info(name);
-    return factories_.find(name)->second(Arguments(kind() + " '" + name + "'", arguments, declared.parameters), context);
+    return factories_.find(name)->second(Arguments(kind() + " '" + name + "'", arguments, declared.parameters),
+                                         context);
   }
 
  private:
@@ -119,8 +120,8 @@ class Registry : public RegistryBase {
 
 // The one registration line of a plug-in, e.g.
 //   TANDEM_REGISTER(Topology, star, "star", "every device on one switch", make_star, {...ParameterSpec...})
-#define TANDEM_REGISTER(Interface, identifier, name, help, factory, ...)                    \
-  [[maybe_unused]] static const bool tandem_registered_##identifier =                      \
+#define TANDEM_REGISTER(Interface, identifier, name, help, factory, ...) \
+  [[maybe_unused]] static const bool tandem_registered_##identifier =    \
       ::tandem::Registry<Interface>::instance().add({name, help, __VA_ARGS__}, factory);
 
 }  // namespace tandem

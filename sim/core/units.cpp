@@ -64,10 +64,10 @@ double parse_with_unit(std::string_view text, std::span<const Unit> units, std::
   }
   std::string names;
   for (const auto& unit : units) names += (names.empty() ? "" : ", ") + std::string(unit.name);
-  throw usage_error(fmt::format("'{}': {}; a {} is written like {} (units: {}){}", text,
-                                rest.empty() ? std::string("the unit is missing")
-                                             : fmt::format("'{}' is not a known unit", rest),
-                                what, examples, names, note));
+  throw usage_error(
+      fmt::format("'{}': {}; a {} is written like {} (units: {}){}", text,
+                  rest.empty() ? std::string("the unit is missing") : fmt::format("'{}' is not a known unit", rest),
+                  what, examples, names, note));
 }
 
 std::string with_prefix(double value, std::span<const Unit> units) {
@@ -81,8 +81,8 @@ std::string with_prefix(double value, std::span<const Unit> units) {
 }  // namespace
 
 Bytes parse_bytes(std::string_view text) {
-  const double value = parse_with_unit(text, kByteUnits, "size", "25MiB, 64KB or 8B",
-                                       "; note that the 'M' of nccl-tests is MiB here");
+  const double value =
+      parse_with_unit(text, kByteUnits, "size", "25MiB, 64KB or 8B", "; note that the 'M' of nccl-tests is MiB here");
   if (value > 9e18) throw usage_error(fmt::format("'{}' is too large: at most 9e18 bytes", text));
   if (value != std::floor(value)) throw usage_error(fmt::format("'{}' is not a whole number of bytes", text));
   return Bytes(static_cast<std::int64_t>(value));
@@ -129,13 +129,13 @@ std::string to_text(Seconds time) {
 }
 
 std::string to_text(BytesPerSecond rate) {
-  static constexpr std::array<Unit, 5> kUnits{{{"B/s", 1}, {"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}};
+  static constexpr std::array<Unit, 5> kUnits{
+      {{"B/s", 1}, {"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}};
   return with_prefix(rate.count(), kUnits);
 }
 
 std::string to_text(FlopsPerSecond rate) {
-  static constexpr std::array<Unit, 4> kUnits{
-      {{"MFLOPS", 1e6}, {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15}}};
+  static constexpr std::array<Unit, 4> kUnits{{{"MFLOPS", 1e6}, {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15}}};
   return with_prefix(rate.count(), kUnits);
 }
 

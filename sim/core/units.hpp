@@ -39,10 +39,10 @@ class Quantity {
   Rep value_{};
 };
 
-using Bytes = Quantity<struct BytesTag, std::int64_t>;           // whole bytes
-using Seconds = Quantity<struct SecondsTag, double>;             // s
+using Bytes = Quantity<struct BytesTag, std::int64_t>;  // whole bytes
+using Seconds = Quantity<struct SecondsTag, double>;    // s
 using BytesPerSecond = Quantity<struct BytesPerSecondTag, double>;
-using Flops = Quantity<struct FlopsTag, double>;                 // floating-point operations (multiply and add count 2)
+using Flops = Quantity<struct FlopsTag, double>;  // floating-point operations (multiply and add count 2)
 using FlopsPerSecond = Quantity<struct FlopsPerSecondTag, double>;
 
 constexpr Seconds operator/(Bytes bytes, BytesPerSecond rate) {
@@ -51,14 +51,16 @@ constexpr Seconds operator/(Bytes bytes, BytesPerSecond rate) {
 constexpr BytesPerSecond operator/(Bytes bytes, Seconds time) {
   return BytesPerSecond(static_cast<double>(bytes.count()) / time.count());
 }
-constexpr Seconds operator/(Flops work, FlopsPerSecond rate) { return Seconds(work.count() / rate.count()); }
+constexpr Seconds operator/(Flops work, FlopsPerSecond rate) {
+  return Seconds(work.count() / rate.count());
+}
 
 // Text in: a number and its unit, with nothing left over. A bare number is an error that names accepted units.
 // Bits and bytes differ (Gbps, GBps), decimal and binary prefixes too (MB, MiB). Errors are of kind usage.
-[[nodiscard]] Bytes parse_bytes(std::string_view text);                        // "25MiB", "64KB", "8B"
-[[nodiscard]] Seconds parse_seconds(std::string_view text);                    // "5us", "1.5ms"
-[[nodiscard]] BytesPerSecond parse_bandwidth(std::string_view text);           // "100Gbps", "12.5GBps"
-[[nodiscard]] FlopsPerSecond parse_flops_per_second(std::string_view text);    // "15.7TFLOPS"
+[[nodiscard]] Bytes parse_bytes(std::string_view text);                      // "25MiB", "64KB", "8B"
+[[nodiscard]] Seconds parse_seconds(std::string_view text);                  // "5us", "1.5ms"
+[[nodiscard]] BytesPerSecond parse_bandwidth(std::string_view text);         // "100Gbps", "12.5GBps"
+[[nodiscard]] FlopsPerSecond parse_flops_per_second(std::string_view text);  // "15.7TFLOPS"
 // Plain numbers, with an explicit range check; `what` names the value in the error.
 [[nodiscard]] std::int64_t parse_integer(std::string_view text, std::int64_t least, std::int64_t most,
                                          std::string_view what);
@@ -78,9 +80,9 @@ struct Id {
   [[nodiscard]] constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
 };
 
-using Rank = Id<struct RankTag>;          // a worker of a job, 0 .. ranks-1
-using DeviceId = Id<struct DeviceTag>;    // a device of a cluster, 0 .. devices-1
-using LinkId = Id<struct LinkTag>;        // one direction of one cable, 0 .. links-1
-using LayerId = Id<struct LayerTag>;      // a layer of a trace, in topological order
+using Rank = Id<struct RankTag>;        // a worker of a job, 0 .. ranks-1
+using DeviceId = Id<struct DeviceTag>;  // a device of a cluster, 0 .. devices-1
+using LinkId = Id<struct LinkTag>;      // one direction of one cable, 0 .. links-1
+using LayerId = Id<struct LayerTag>;    // a layer of a trace, in topological order
 
 }  // namespace tandem

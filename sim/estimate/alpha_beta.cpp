@@ -23,7 +23,8 @@ Seconds alpha_beta_time(const CollectiveSchedule& schedule, const Network& netwo
         latency = std::max(latency, network.route_latency(path) + overhead);
         first_loads[path.front()] += send.range.size();
         last_loads[path.back()] += send.range.size();
-        for (const auto id : path) slowest = std::max(slowest, static_cast<double>(send.range.size()) / network.link(id).bandwidth.count());
+        for (const auto id : path)
+          slowest = std::max(slowest, static_cast<double>(send.range.size()) / network.link(id).bandwidth.count());
       }
     }
     for (const auto* loads : {&first_loads, &last_loads}) {

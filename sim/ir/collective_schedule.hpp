@@ -29,7 +29,7 @@ struct ByteRange {
 }
 
 struct Send {
-  int to = 0;        // member index
+  int to = 0;  // member index
   ByteRange range;
   bool reduce = false;
 };

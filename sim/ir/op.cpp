@@ -48,12 +48,18 @@ int RankSet::index_of(Rank rank) const {
 
 Rank RankMap::of(Rank rank) const {
   switch (kind) {
-    case Kind::same: return rank;
-    case Kind::shift: return Rank{rank.value + value};
-    case Kind::exchange: return Rank{rank.value ^ value};
-    case Kind::fixed: return Rank{value};
-    case Kind::map: return table->at(rank.index());
-    case Kind::all: break;
+    case Kind::same:
+      return rank;
+    case Kind::shift:
+      return Rank{rank.value + value};
+    case Kind::exchange:
+      return Rank{rank.value ^ value};
+    case Kind::fixed:
+      return Rank{value};
+    case Kind::map:
+      return table->at(rank.index());
+    case Kind::all:
+      break;
   }
   throw internal_error("a map to all ranks has no single image");
 }

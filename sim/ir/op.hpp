@@ -44,7 +44,7 @@ class RankSet {
 struct RankMap {
   enum class Kind { same, shift, exchange, fixed, all, map };
   Kind kind = Kind::same;
-  std::int32_t value = 0;  // shift: r + value; exchange: r xor value; fixed: value
+  std::int32_t value = 0;                          // shift: r + value; exchange: r xor value; fixed: value
   std::shared_ptr<const std::vector<Rank>> table;  // map: table[r]
 
   [[nodiscard]] static RankMap same() { return {}; }
@@ -76,20 +76,20 @@ struct Op {
   enum class DelayKind { idle, input };
 
   Kind kind = Kind::compute;
-  std::string name;            // for timelines and messages: "forward conv1", "all-reduce bucket 2"
-  RankSet ranks;               // a collective's ordered group
+  std::string name;  // for timelines and messages: "forward conv1", "all-reduce bucket 2"
+  RankSet ranks;     // a collective's ordered group
   StreamId stream = 0;
-  std::int32_t priority = 0;   // larger first, on streams that serve by priority
+  std::int32_t priority = 0;  // larger first, on streams that serve by priority
   std::vector<Dependency> waits_for;
-  std::int32_t needed = -1;    // how many of the dependencies' arrivals suffice; -1: all
+  std::int32_t needed = -1;  // how many of the dependencies' arrivals suffice; -1: all
   CancelGroup cancel_group = kNoCancelGroup;
-  bool notify = false;         // call Program::on_done
+  bool notify = false;  // call Program::on_done
 
-  Seconds duration{};                    // compute, delay
+  Seconds duration{};  // compute, delay
   DelayKind delay_kind = DelayKind::idle;
-  Bytes bytes{};                         // transfer
-  RankMap peer;                          // transfer: receiver of rank r
-  std::vector<CollectivePiece> pieces;   // collective
+  Bytes bytes{};                        // transfer
+  RankMap peer;                         // transfer: receiver of rank r
+  std::vector<CollectivePiece> pieces;  // collective
 
   // What the operation belongs to, for reports; -1 where it does not apply.
   std::int32_t layer = -1;

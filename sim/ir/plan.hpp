@@ -14,8 +14,8 @@ enum class ShardAxis { none, batch, height, output_channel, input_channel };
 // One layer: its stage, and how its work is cut over the ranks of the stage.
 struct LayerPlan {
   std::int32_t stage = 0;
-  std::int32_t replicas = 1;          // copies that each take a share of the global batch
-  ShardAxis axis = ShardAxis::none;   // cut within a replica
+  std::int32_t replicas = 1;         // copies that each take a share of the global batch
+  ShardAxis axis = ShardAxis::none;  // cut within a replica
   std::int32_t parts = 1;
 };
 
@@ -53,11 +53,11 @@ struct MemoryUse {
 struct Plan {
   std::int32_t ranks = 1;
   std::int32_t stages = 1;
-  std::vector<LayerPlan> layers;             // a layer of the trace
+  std::vector<LayerPlan> layers;  // a layer of the trace
   std::vector<RankGroup> groups;
-  std::vector<GradientReduction> reductions; // in the order of the trace's parameters
+  std::vector<GradientReduction> reductions;  // in the order of the trace's parameters
   std::vector<EdgeTransfer> transfers;
-  std::vector<MemoryUse> memory;             // a rank, or one entry where all are equal
+  std::vector<MemoryUse> memory;  // a rank, or one entry where all are equal
 };
 
 }  // namespace tandem

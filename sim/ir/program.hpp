@@ -16,9 +16,9 @@ struct Event {
   };
   Kind kind = Kind::tick;
   Seconds date{};
-  std::int64_t tag = 0;      // tick
-  Rank rank;                 // rank_failure
-  LinkId link;               // link_bandwidth
+  std::int64_t tag = 0;  // tick
+  Rank rank;             // rank_failure
+  LinkId link;           // link_bandwidth
   BytesPerSecond bandwidth{};
 };
 

@@ -43,11 +43,11 @@ struct OpSummary {
   std::int32_t pass = -1;
   std::int32_t bucket = -1;
   std::int32_t iteration = 0;
-  std::int64_t bytes = 0;         // payload of a transfer or collective
+  std::int64_t bytes = 0;  // payload of a transfer or collective
   Seconds first_start{};
   Seconds last_end{};
-  Seconds mean_duration{};        // over ranks, from start to end
-  Seconds active{};               // collective, transfer: time with at least one transfer under way
+  Seconds mean_duration{};  // over ranks, from start to end
+  Seconds active{};         // collective, transfer: time with at least one transfer under way
 };
 
 // A finished job.
@@ -56,12 +56,12 @@ struct JobResult {
   std::vector<Seconds> iteration_ends;  // last end of any operation of iteration i, from the job's start
   std::vector<Breakdown> ranks;
   std::vector<OpSummary> ops;
-  std::vector<Span> spans;              // only where asked for
+  std::vector<Span> spans;  // only where asked for
 };
 
 struct RunResult {
   std::vector<JobResult> jobs;
-  std::vector<LinkUse> links;     // links that carried something
+  std::vector<LinkUse> links;  // links that carried something
   Seconds end{};
   std::int64_t flows = 0;
   std::int64_t bytes_injected = 0;

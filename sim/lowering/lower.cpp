@@ -68,8 +68,7 @@ CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Clu
 
 LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
                      const std::vector<DeviceId>& placement, const LoweringOptions& options) {
-  const auto schedule =
-      Registry<GradientSchedule>::instance().make(options.gradients, {options.first_iteration});
+  const auto schedule = Registry<GradientSchedule>::instance().make(options.gradients, {options.first_iteration});
   const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(options.algorithm);
   const auto sync = Registry<SyncStrategy>::instance().make(options.sync);
   const auto group = collective_group(*algorithm, cluster, placement, plan.ranks);

@@ -21,7 +21,7 @@ struct LoweringOptions {
   bool first_iteration = false;
   int iterations = 1;
   int channels = 1;
-  Bytes chunk{};                  // 0: not cut
+  Bytes chunk{};  // 0: not cut
 };
 
 struct LoweredProgram {

@@ -55,11 +55,12 @@ Table ranks_table(const RunConfig& config, const Setup& setup, const RunResult& 
     }
     return values;
   };
-  const std::vector<std::pair<const char*, Seconds Breakdown::*>> parts{{"compute_time_s", &Breakdown::compute},
-                                                                        {"exposed_comm_time_s", &Breakdown::exposed_comm},
-                                                                        {"bubble_time_s", &Breakdown::bubble},
-                                                                        {"idle_time_s", &Breakdown::idle},
-                                                                        {"input_time_s", &Breakdown::input}};
+  const std::vector<std::pair<const char*, Seconds Breakdown::*>> parts{
+      {"compute_time_s", &Breakdown::compute},
+      {"exposed_comm_time_s", &Breakdown::exposed_comm},
+      {"bubble_time_s", &Breakdown::bubble},
+      {"idle_time_s", &Breakdown::idle},
+      {"input_time_s", &Breakdown::input}};
   Table table{"ranks", {}};
   if (config.details == Details::full) {
     std::vector<std::int64_t> rank(static_cast<std::size_t>(config.cluster.ranks)), device;

@@ -15,12 +15,26 @@
 #include "sim/study/explain.hpp"
 #include "sim/study/provenance.hpp"
 #include "sim/study/setup.hpp"
+#include "traces/models/models.hpp"
 
 namespace tandem {
 namespace {
 
 // About a minute of simulation; the flow level grows with the square of the ranks on a ring.
 constexpr std::int64_t kMaxFlows = 20'000'000;
+
+// A trace, or a built-in model without times, which a named --device can give it.
+Trace load_trace_or_model(const RunConfig& config) {
+  const auto models = model_names();
+  if (std::find(models.begin(), models.end(), config.trace) == models.end()) return load_trace(config.trace);
+  if (config.device == "recorded") {
+    throw usage_error(
+        fmt::format("'{}' is a built-in model without times: name a --device (tandem list device), or a "
+                    "recorded trace (tandem trace list)",
+                    config.trace));
+  }
+  return build_model(config.trace, config.batch > 0 ? config.batch : 32);
+}
 
 std::int64_t replica_batch(const RunConfig& config, const Trace& trace) {
   const auto own = config.batch > 0 ? config.batch : trace.batch;
@@ -66,7 +80,7 @@ double baseline_throughput(const RunConfig& config) {
     const auto result = simulate(*setup, smaller, {});
     return static_cast<double>(samples_per_iteration(smaller, *setup)) / iteration_time(result, smaller).count();
   }
-  const auto trace = load_trace(config.trace);
+  const auto trace = load_trace_or_model(config);
   const ComputeModel compute(trace, compute_options(smaller, trace));
   Seconds time{};
   for (const auto pass : {Pass::forward, Pass::backward_data, Pass::backward_weight, Pass::update}) {
@@ -149,8 +163,8 @@ Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
     if (is_new) {
       const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
       const auto shape = collective_group(*algorithm, *setup.cluster, setup.placement, steps.workers).shape;
-      entry->second = alpha_beta_time(*algorithm->all_reduce(shape, bytes), *setup.cluster, devices,
-                                      config.step_overhead);
+      entry->second =
+          alpha_beta_time(*algorithm->all_reduce(shape, bytes), *setup.cluster, devices, config.step_overhead);
     }
     sum += entry->second;
   }
@@ -203,7 +217,8 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
   auto sentences = setup.compute->assumptions();
   sentences.push_back("the network is a flow model: no packet loss, incast collapse, ECN or PFC");
   if (setup.cluster->topology().planes() > 1) {
-    sentences.push_back(fmt::format("every transfer is striped evenly over {} planes", setup.cluster->topology().planes()));
+    sentences.push_back(
+        fmt::format("every transfer is striped evenly over {} planes", setup.cluster->topology().planes()));
   }
   if (config.step_overhead.count() == 0) sentences.push_back("no software overhead a message (--step-overhead)");
   if (config.reduce_rate.count() == 0) sentences.push_back("adding received gradients costs nothing (--reduce-rate)");
@@ -218,10 +233,9 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
 std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   auto made = std::make_unique<Setup>();
   auto& setup = *made;
-  setup.trace = load_trace(config.trace);
-  setup.compute = with_context(config.trace, [&] {
-    return std::make_unique<ComputeModel>(setup.trace, compute_options(config, setup.trace));
-  });
+  setup.trace = load_trace_or_model(config);
+  setup.compute = with_context(
+      config.trace, [&] { return std::make_unique<ComputeModel>(setup.trace, compute_options(config, setup.trace)); });
 
   const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
   const int ranks = config.cluster.ranks + algorithm->servers(config.cluster.ranks);
@@ -300,7 +314,8 @@ Prediction predict(const RunConfig& config) {
   const auto flows = predicted_flows(setup);
   if (config.fidelity == "auto" && flows > kMaxFlows) {
     throw usage_error(fmt::format(
-        "{} ranks with '{}' need about {:.2g} flows, more than the {:.2g} that 'auto' simulates; take fewer ranks, another "
+        "{} ranks with '{}' need about {:.2g} flows, more than the {:.2g} that 'auto' simulates; take fewer ranks, "
+        "another "
         "--algorithm, or ask for --fidelity flow and wait",
         config.cluster.ranks, config.algorithm, static_cast<double>(flows), static_cast<double>(kMaxFlows)));
   }

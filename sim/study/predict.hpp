@@ -19,12 +19,12 @@ enum class Details { none, summary, full };
 // The options of `tandem run`, with their defaults (cli.md).
 struct RunConfig {
   std::string trace = "resnet50-cpu";
-  std::int64_t batch = 0;            // per replica; 0: as recorded
+  std::int64_t batch = 0;  // per replica; 0: as recorded
   std::string gradient_dtype = "float32";
   std::string activation_dtype = "float32";
   std::string optimizer = "momentum";
 
-  ClusterOptions cluster;            // topology, ranks, nodes, bandwidths, latencies
+  ClusterOptions cluster;  // topology, ranks, nodes, bandwidths, latencies
   std::string placement = "packed";
 
   std::string device = "recorded";
@@ -35,18 +35,18 @@ struct RunConfig {
   std::string gradients = "ddp";
   std::string algorithm = "ring";
   int channels = 1;
-  Bytes chunk{};                     // 0: not cut
+  Bytes chunk{};  // 0: not cut
   Seconds step_overhead{};
-  BytesPerSecond reduce_rate{};      // 0: free
-  BytesPerSecond copy_rate{};        // 0: free
+  BytesPerSecond reduce_rate{};  // 0: free
+  BytesPerSecond copy_rate{};    // 0: free
   double overlap_slowdown = 1;
 
   Scaling scaling = Scaling::weak;
-  std::int64_t global_batch = 0;     // strong scaling; 0: the recorded batch x baseline ranks
+  std::int64_t global_batch = 0;  // strong scaling; 0: the recorded batch x baseline ranks
   int baseline_ranks = 1;
   int iterations = 1;
   bool first_iteration = false;
-  Bytes memory{};                    // of a device; 0: not checked
+  Bytes memory{};  // of a device; 0: not checked
 
   NetworkModelOptions network;
   std::string fidelity = "auto";
@@ -59,18 +59,18 @@ struct RunConfig {
 
 // What `--explain` adds.
 struct Explanation {
-  std::vector<std::string> sentences;      // what bounds the iteration
-  Seconds with_double_bandwidth{};         // iteration time with every link twice as fast
-  Seconds with_half_latency{};             // with half the latency (and step overhead)
-  Seconds with_double_device_speed{};      // with compute twice as fast
+  std::vector<std::string> sentences;  // what bounds the iteration
+  Seconds with_double_bandwidth{};     // iteration time with every link twice as fast
+  Seconds with_half_latency{};         // with half the latency (and step overhead)
+  Seconds with_double_device_speed{};  // with compute twice as fast
 };
 
 struct Prediction {
-  Record row;                              // all scalar results (JSON of `run`), without wall_time_s
-  std::vector<Table> details;              // ranks, layers, links (and timeline for Details::full)
+  Record row;                  // all scalar results (JSON of `run`), without wall_time_s
+  std::vector<Table> details;  // ranks, layers, links (and timeline for Details::full)
   std::vector<std::string> assumptions;
-  std::vector<Explanation> explanation;    // empty or one
-  double wall_time_s = 0;                  // not part of the row: it differs between equal runs
+  std::vector<Explanation> explanation;  // empty or one
+  double wall_time_s = 0;                // not part of the row: it differs between equal runs
 };
 
 // Errors are of kind usage (impossible choices), input (bad trace) or model (no answer).

@@ -79,7 +79,9 @@ std::uint64_t platform_hash(const Network& network) {
   return hash.value();
 }
 
-std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+std::string hash_text(std::uint64_t hash) {
+  return fmt::format("{:016x}", hash);
+}
 
 Provenance provenance(const std::string& command, const std::vector<RunConfig>& configs) {
   Provenance result;

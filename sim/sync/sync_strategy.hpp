@@ -20,17 +20,17 @@ struct TrainingSteps {
   };
   struct Bucket {
     std::string name;
-    std::int32_t ready_after = -1;         // index into `backward`: may be shipped once this is done
+    std::int32_t ready_after = -1;  // index into `backward`: may be shipped once this is done
     std::vector<CollectivePiece> pieces;
   };
   int workers = 1;
-  int servers = 0;                         // dedicated server ranks, numbered after the workers
-  RankSet group;                           // order of the collectives' members: workers, then servers
+  int servers = 0;  // dedicated server ranks, numbered after the workers
+  RankSet group;    // order of the collectives' members: workers, then servers
   int iterations = 1;
   std::vector<Compute> forward;
   std::vector<Compute> backward;
-  std::vector<Bucket> buckets;             // in order of launch
-  Seconds update{};                        // the optimizer's step over all parameters
+  std::vector<Bucket> buckets;  // in order of launch
+  Seconds update{};             // the optimizer's step over all parameters
 };
 
 class SyncStrategy {

@@ -122,14 +122,17 @@ GroupShape with_digits(std::vector<Digit> digits, int node_size) {
   return shape;
 }
 
-const auto& algorithms() { return Registry<CollectiveAlgorithm>::instance(); }
+const auto& algorithms() {
+  return Registry<CollectiveAlgorithm>::instance();
+}
 
 TEST(CollectiveContract, EveryContributionExactlyOnceForAnyNumberOfRanks) {
   for (const auto& name : algorithms().names()) {
     const auto algorithm = algorithms().make(name);
     for (int n : {1, 2, 3, 5, 6, 7, 8, 12, 16, 27}) {
       for (int bytes : {0, 1, 5, 64}) {
-        expect_complete(*algorithm->all_reduce(plain(n), Bytes(bytes)), fmt::format("{} n={} bytes={}", name, n, bytes));
+        expect_complete(*algorithm->all_reduce(plain(n), Bytes(bytes)),
+                        fmt::format("{} n={} bytes={}", name, n, bytes));
       }
     }
   }
@@ -169,8 +172,8 @@ TEST(CollectiveBytes, RingDirectAndHalvingSendTwiceTheirShare) {
 
 TEST(CollectiveBytes, FoldedPairsCostTheEvenMemberItsWholeBufferOnce) {
   const auto outcome = carry_out(*algorithms().make("halving-doubling")->all_reduce(plain(5), Bytes(64)));
-  EXPECT_EQ(outcome.sent[0], 64);                         // hands over, then only listens
-  EXPECT_EQ(outcome.sent[1], 2 * 3 * 64 / 4 + 64);        // takes part for both, then hands back
+  EXPECT_EQ(outcome.sent[0], 64);                   // hands over, then only listens
+  EXPECT_EQ(outcome.sent[1], 2 * 3 * 64 / 4 + 64);  // takes part for both, then hands back
   EXPECT_EQ(outcome.sent[4], 2 * 3 * 64 / 4);
 }
 

@@ -26,7 +26,8 @@ std::unique_ptr<Toy> make_toy(const Arguments& arguments, const Toy::PluginConte
 }
 
 TANDEM_REGISTER(Toy, toy, "toy-box", "a box", make_toy,
-                {{"size", ParameterType::integer, "3", "how large"}, {"dims", ParameterType::integer_list, "", "shape"}})
+                {{"size", ParameterType::integer, "3", "how large"},
+                 {"dims", ParameterType::integer_list, "", "shape"}})
 
 std::string message(auto&& call) {
   try {
@@ -37,7 +38,9 @@ std::string message(auto&& call) {
   return "no error";
 }
 
-const auto& toys() { return Registry<Toy>::instance(); }
+const auto& toys() {
+  return Registry<Toy>::instance();
+}
 
 TEST(Registry, MakesWithDefaultsAndGivenValues) {
   EXPECT_EQ(toys().make("toy-box")->size, 3);

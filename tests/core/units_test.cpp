@@ -10,9 +10,13 @@ namespace tandem {
 namespace {
 
 template <class A, class B>
-concept Addable = requires(A a, B b) { a + b; };
+concept Addable = requires(A a, B b) {
+  a + b;
+};
 template <class A, class B>
-concept Divisible = requires(A a, B b) { a / b; };
+concept Divisible = requires(A a, B b) {
+  a / b;
+};
 
 // Only physical operators exist.
 static_assert(Addable<Bytes, Bytes> && Addable<Seconds, Seconds>);

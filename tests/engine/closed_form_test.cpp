@@ -11,14 +11,16 @@ namespace tandem {
 namespace {
 
 constexpr double kBandwidth = 12.5e9;
-constexpr double kLatency = 1e-6;   // one link; a star's route has two
+constexpr double kLatency = 1e-6;  // one link; a star's route has two
 constexpr double kOverhead = 3e-6;
 constexpr double kAlpha = 2 * kLatency + kOverhead;
 const std::vector<std::int64_t> kSizes{1, 100, 4096, 1'000'003, 1'000'000'000};
 
 class ClosedForm : public ::testing::TestWithParam<int> {};
 
-double ceil_div(double n, double p) { return std::ceil(n / p); }
+double ceil_div(double n, double p) {
+  return std::ceil(n / p);
+}
 
 double on_star(const std::string& algorithm, int p, std::int64_t n) {
   return all_reduce_time(fmt::format("star"), algorithm, p, Bytes(n), kBandwidth, kLatency, kOverhead);
@@ -126,8 +128,8 @@ TEST(ClosedFormRates, ReducingAndCopyingAreChargedToTheReceiver) {
   const auto cluster = star(p, kBandwidth, kLatency);
   const double time = all_reduce_time(*cluster, "ring", Bytes(8'000'000), options);
   const double part = n / p;
-  EXPECT_CLOSE(time, 7 * (2 * kLatency + part / kBandwidth + part / 5e9) +
-                         7 * (2 * kLatency + part / kBandwidth + part / 20e9));
+  EXPECT_CLOSE(
+      time, 7 * (2 * kLatency + part / kBandwidth + part / 5e9) + 7 * (2 * kLatency + part / kBandwidth + part / 20e9));
 }
 
 // A parameter server adds pushes one after another: the last of p equal pushes that arrive together waits for p adds.
@@ -148,9 +150,9 @@ TEST(ClosedFormChunks, PipeliningOverlapsThePhasesOfABlueConnect) {
   const double mesh = static_cast<double>(n) / 8 / kBandwidth;
   const double rail = 7.0 / 8 * mesh;
   EXPECT_NEAR(whole, 2 * (mesh + rail), 1e-9 * whole);
-  const double piped = all_reduce_time("mesh-rail-cube:m=8,n=8", "blueconnect", 64, Bytes(n), kBandwidth, 0, 0,
-                                       Bytes(n / 64));
-  EXPECT_GE(piped, 2 * mesh * (1 - 1e-9));      // the mesh links must carry 2 S/m each
+  const double piped =
+      all_reduce_time("mesh-rail-cube:m=8,n=8", "blueconnect", 64, Bytes(n), kBandwidth, 0, 0, Bytes(n / 64));
+  EXPECT_GE(piped, 2 * mesh * (1 - 1e-9));  // the mesh links must carry 2 S/m each
   EXPECT_LT(piped, 2 * mesh * 1.10);
 }
 

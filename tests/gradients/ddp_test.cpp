@@ -15,7 +15,8 @@ namespace {
 
 std::vector<GradientTensor> arrival_of(const std::string& model) {
   const auto trace = build_model(model, 32);
-  const auto plan = Registry<Partitioner>::instance().make("data")->partition(trace, {4, 32, "float32", "float32", "sgd"});
+  const auto plan =
+      Registry<Partitioner>::instance().make("data")->partition(trace, {4, 32, "float32", "float32", "sgd"});
   std::vector<GradientTensor> arrival;
   for (auto r = plan.reductions.rbegin(); r != plan.reductions.rend(); ++r) {
     arrival.push_back({r->layer, r->tensor, r->bytes});
@@ -65,7 +66,8 @@ TEST(PerLayer, OneCollectiveALayerWithParameters) {
 TEST(AfterBackward, ShipsEverythingAtTheEnd) {
   const auto arrival = arrival_of("vgg16");
   EXPECT_EQ(sizes("vgg16", "after-backward"), (Sizes{4LL * 138'357'544}));
-  for (const auto& bucket : Registry<GradientSchedule>::instance().make("after-backward:bucket=25MiB")->buckets(arrival)) {
+  for (const auto& bucket :
+       Registry<GradientSchedule>::instance().make("after-backward:bucket=25MiB")->buckets(arrival)) {
     EXPECT_EQ(bucket.ready_after, static_cast<int>(arrival.size()) - 1);
   }
 }

@@ -1,0 +1,77 @@
+#include "sim/study/collective_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "platforms/placement.hpp"
+#include "sim/core/error.hpp"
+#include "sim/estimate/alpha_beta.hpp"
+
+namespace tandem {
+namespace {
+
+ExecutorOptions executor_options(const CollectiveBenchOptions& options) {
+  ExecutorOptions result;
+  result.step_overhead = options.step_overhead;
+  result.reduce_rate = options.reduce_rate;
+  result.copy_rate = options.copy_rate;
+  return result;
+}
+
+}  // namespace
+
+CollectiveBench::CollectiveBench(const CollectiveBenchOptions& options)
+    : options_(options), algorithm_(Registry<CollectiveAlgorithm>::instance().make(options.algorithm)) {
+  const int workers = options.cluster.ranks;
+  auto machine = options.cluster;
+  machine.ranks = workers + algorithm_->servers(workers);
+  cluster_ = std::make_unique<Cluster>(machine);
+  placement_ = place(options.placement, *cluster_, machine.ranks);
+  group_ = collective_group(*algorithm_, *cluster_, placement_, workers);
+}
+
+CollectivePoint CollectiveBench::all_reduce(Bytes size) const {
+  Op op;
+  op.kind = Op::Kind::collective;
+  op.name = fmt::format("all-reduce {}", to_text(size));
+  op.ranks = group_.ranks;
+  for (const auto& piece : cut_into_pieces(size, options_.channels, options_.chunk)) {
+    op.pieces.push_back({algorithm_->all_reduce(group_.shape, piece.bytes), piece.channel});
+  }
+  StaticProgram program(static_cast<int>(placement_.size()),
+                        {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
+  RunOptions run_options;
+  run_options.network = options_.network;
+  const auto result = run({{&program, placement_, Seconds{}, executor_options(options_), {}}}, *cluster_, run_options);
+
+  std::vector<DeviceId> devices;
+  for (int m = 0; m < group_.ranks.size(); ++m) devices.push_back(placement_[group_.ranks.at(m).index()]);
+  CollectivePoint point;
+  point.size = size;
+  point.time = result.jobs.at(0).makespan;
+  point.alpha_beta =
+      alpha_beta_time(*algorithm_->all_reduce(group_.shape, size), *cluster_, devices, options_.step_overhead);
+  if (point.time > Seconds{}) point.algbw = size / point.time;
+  const double workers = options_.cluster.ranks;
+  point.busbw = point.algbw * (2 * (workers - 1) / workers);
+  point.flows = result.flows;
+  return point;
+}
+
+std::vector<Bytes> size_range(Bytes first, Bytes last, double factor) {
+  if (last < first) throw usage_error(fmt::format("sizes begin at {} and end at {}", to_text(first), to_text(last)));
+  if (!(factor > 1)) throw usage_error(fmt::format("sizes grow by a factor of {}: it must be above 1", factor));
+  if (first.count() == 0) return {first};
+  std::vector<Bytes> sizes;
+  auto size = static_cast<double>(first.count());
+  while (std::llround(size) <= last.count()) {
+    const Bytes next(std::llround(size));
+    if (sizes.empty() || sizes.back() < next) sizes.push_back(next);
+    size *= factor;
+  }
+  return sizes;
+}
+
+}  // namespace tandem
