@@ -594,13 +594,11 @@ double TrainingNetwork::loss() const {
   return state_->loss;
 }
 
-double TrainingNetwork::gradient_square() const {
+double TrainingNetwork::gradient_square(std::size_t layer) const {
   double sum = 0;
-  for (const auto& node : state_->nodes) {
-    for (const auto& parameter : node.parameters) {
-      const float* g = floats(parameter.gradient);
-      for (std::int64_t i = 0; i < float_count(parameter.gradient.get_desc()); ++i) sum += double{g[i]} * g[i];
-    }
+  for (const auto& parameter : state_->nodes[layer].parameters) {
+    const float* g = floats(parameter.gradient);
+    for (std::int64_t i = 0; i < float_count(parameter.gradient.get_desc()); ++i) sum += double{g[i]} * g[i];
   }
   return sum;
 }

@@ -27,11 +27,11 @@ class TrainingNetwork {
   void run(std::size_t layer, Pass pass);
   // Whether that pass does anything at all.
   [[nodiscard]] bool has(std::size_t layer, Pass pass) const;
-  // The loss of the last forward run, mean over the batch, and the sum of squares of its gradient with respect to all
-  // parameters after the last backward run. A check that the primitives are wired up as a network: a first update with
-  // a small rate r lowers the loss by r times that sum.
+  // The loss of the last forward run, mean over the batch, and the sum of squares of its gradient with respect to one
+  // layer's parameters after the last backward run. A check that the primitives are wired up as a network: where that
+  // layer alone is updated, a first step of a small rate r lowers the loss by r times that sum.
   [[nodiscard]] double loss() const;
-  [[nodiscard]] double gradient_square() const;
+  [[nodiscard]] double gradient_square(std::size_t layer) const;
   // The kernel that oneDNN chose ("jit:avx512_core"), "" where none.
   [[nodiscard]] const std::string& kernel(std::size_t layer, Pass pass) const;
 
