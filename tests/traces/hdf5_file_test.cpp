@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "sim/core/error.hpp"
@@ -152,6 +153,47 @@ TEST(Hdf5File, TwoWritersOfOnePathDoNotMeet) {
   second.commit();
   EXPECT_EQ(Hdf5Reader(folder.file("x.h5")).text_attribute("/", "who"), "second");
   EXPECT_EQ(folder.entries(), 1U);
+}
+
+// ---- another implementation reads and writes the same files ----
+
+bool python(const std::string& script) {
+  return std::system(("'" TANDEM_PYTHON "' -c \"" + script + "\" 2>/dev/null").c_str()) ==
+         0;  // NOLINT: a test's own text
+}
+
+TEST(Hdf5File, H5pyReadsWhatWeWriteAndTheOtherWayRound) {
+  if (!python("import h5py")) GTEST_SKIP() << TANDEM_PYTHON << " has no h5py";
+  const TemporaryFolder folder;
+  const auto path = folder.file("x.h5");
+  write_trace(full_trace(), path);
+  EXPECT_TRUE(python("import h5py; f = h5py.File('" + path + R"(')
+assert f.attrs['device'].decode() == 'Prüfstand' and f.attrs['batch'] == 4
+assert list(f['layers/name'].asstr()[:]) == ['conv', 'relu', 'add']
+o = f['samples/forward_offset'][:]
+assert list(f['samples/forward'][o[0]:o[1]]) == [1e-3, 2e-3] and f['samples/forward'].attrs['unit'] == 's'
+)"));
+  const auto theirs = folder.file("theirs.h5");
+  EXPECT_TRUE(python("import h5py; f = h5py.File('" + theirs + R"(', 'w')
+f.attrs['text'] = 'Größe'; f.attrs['n'] = 7; f.attrs['x'] = 0.5
+f['texts'] = ['a', 'Größe', '']
+f.create_dataset('small', data=[1, 2], dtype='uint8', chunks=(1,), maxshape=(None,), compression='gzip')
+f.create_dataset('single', data=[0.5], dtype='float32')
+f.create_dataset('huge', shape=(10**12,), dtype='f8', chunks=(1024,))
+f.create_dataset('square', shape=(2, 2), dtype='f8')
+f['link'] = h5py.SoftLink('/nowhere')
+)"));
+  const Hdf5Reader in(theirs);
+  EXPECT_EQ(in.text_attribute("/", "text"), "Größe");
+  EXPECT_EQ(in.integer_attribute("/", "n"), 7);
+  EXPECT_EQ(in.number_attribute("/", "x"), 0.5);
+  EXPECT_EQ(in.strings("/texts"), (std::vector<std::string>{"a", "Größe", ""}));
+  EXPECT_EQ(in.integers("/small"), (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(in.numbers("/single"), (std::vector<double>{0.5}));
+  EXPECT_TRUE(
+      contains(message(theirs, [&] { return in.numbers("/huge"); }), "claims 1000000000000 elements of 8 bytes"));
+  EXPECT_TRUE(contains(message(theirs, [&] { return in.numbers("/square"); }), "is not one-dimensional"));
+  EXPECT_TRUE(contains(message(theirs, [&] { return in.numbers("/link"); }), "not in this file"));
 }
 
 // ---- disks and folders that refuse ----
