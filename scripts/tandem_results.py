@@ -142,7 +142,19 @@ def _unit_is_news(name, unit):
     return unit != "1" and not name.endswith("_" + unit.replace("/", "_per_")) and unit not in name.split("_")
 
 
-def main():
+def program(main, arguments=None):
+    """Runs `main` on the arguments (by default the command line's) and returns the exit status: one line of error."""
+    try:
+        main(arguments)
+    except ResultError as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def main(arguments=None):
     parser = argparse.ArgumentParser(description="Prints a Tandem result file: one row a run, SI units.")
     parser.add_argument("file", metavar="RESULT.h5")
     parser.add_argument("--csv", action="store_true", help="comma-separated values instead of an aligned table")
@@ -150,7 +162,7 @@ def main():
     parser.add_argument("--run", type=int, metavar="I", help="details of run I instead of the runs")
     parser.add_argument("--table", metavar="NAME", help="which details of --run; without it, their names")
     parser.add_argument("--provenance", action="store_true", help="where the file comes from instead of the runs")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.table and options.run is None:
         parser.error("--table needs --run")
 
@@ -174,9 +186,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except ResultError as failure:
-        sys.exit(f"error: {failure}")
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(program(main))
