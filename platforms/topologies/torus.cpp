@@ -6,8 +6,8 @@
 //
 // Routing is dimension by dimension in that order, the shorter way round. Where both ways are equally long, the choice
 // alternates with the parity of (coordinate mod n/2) + the lower coordinates of the source + the higher coordinates of
-// the destination: these are all that differs between the flows that meet on one ring, so uniform traffic uses both
-// directions equally (exactly so where n/2 is even or another dimension that has even size follows or precedes).
+// the destination: these are all that differs between the flows that meet on one ring. Uniform traffic then loads both
+// directions equally, exactly so where n/2 is even or another dimension has an even size.
 #include <algorithm>
 
 #include "platforms/topologies/build.hpp"
