@@ -23,11 +23,11 @@ struct CollectiveBenchOptions {
 };
 
 struct CollectivePoint {
-  Bytes size{};                // of the buffer that every worker holds
-  Seconds time{};              // until the last member is done
-  Seconds alpha_beta{};        // what a spreadsheet says of the whole buffer
-  BytesPerSecond algbw{};      // size / time
-  BytesPerSecond busbw{};      // of all-reduce: algbw x 2(n-1)/n, as nccl-tests defines it (PERFORMANCE.md)
+  Bytes size{};            // of the buffer that every worker holds
+  Seconds time{};          // until the last member is done
+  Seconds alpha_beta{};    // what a spreadsheet says of the whole buffer
+  BytesPerSecond algbw{};  // size / time
+  BytesPerSecond busbw{};  // of all-reduce: algbw x 2(n-1)/n, as nccl-tests defines it (PERFORMANCE.md)
   std::int64_t flows = 0;
 };
 
