@@ -171,7 +171,7 @@ TEST(Hdf5File, H5pyReadsWhatWeWriteAndTheOtherWayRound) {
 assert f.attrs['device'].decode() == 'Prüfstand' and f.attrs['batch'] == 4
 assert list(f['layers/name'].asstr()[:]) == ['conv', 'relu', 'add']
 o = f['samples/forward_offset'][:]
-assert list(f['samples/forward'][o[0]:o[1]]) == [1e-3, 2e-3] and f['samples/forward'].attrs['unit'] == 's'
+assert list(f['samples/forward'][o[0]:o[1]]) == [1e-3, 2e-3] and f['samples/forward'].attrs['unit'] == b's'
 )"));
   const auto theirs = folder.file("theirs.h5");
   EXPECT_TRUE(python("import h5py; f = h5py.File('" + theirs + R"(', 'w')
