@@ -75,7 +75,7 @@ po::parsed_options boost_parse(const CommandSpec& spec, const std::vector<std::s
     const auto description = description_of(spec);
     return po::command_line_parser(join_words(spec, arguments))
         .options(description)
-        .positional(po::positional_options_description().add("", -1))
+        .positional(po::positional_options_description().add(" word", -1))
         .style(unix_style & ~allow_guessing & ~allow_sticky)
         .run();
   } catch (const po::unknown_option& error) {

@@ -28,13 +28,13 @@ std::size_t width_of(const std::string& text) {
 
 bool looks_numeric(const std::string& cell) {
   return !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell.front())) != 0 || cell == "-" ||
-                           (cell.front() == '-' && cell.size() > 1));
+                           ((cell.front() == '-' || cell.front() == '+') && cell.size() > 1));
 }
 
-// A column of numbers is flush right; the first row does not count where it is a heading.
-bool is_numeric(const std::vector<std::vector<std::string>>& rows, std::size_t column, bool heading) {
+// Whether all cells under the heading are numbers.
+bool is_numeric(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
   bool any = false;
-  for (std::size_t r = heading ? 1 : 0; r < rows.size(); ++r) {
+  for (std::size_t r = 1; r < rows.size(); ++r) {
     if (column >= rows[r].size() || rows[r][column].empty()) continue;
     if (!looks_numeric(rows[r][column])) return false;
     any = true;
@@ -100,7 +100,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, const std
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
   }
   std::vector<bool> right(widths.size());
-  for (std::size_t c = 1; c < widths.size(); ++c) right[c] = is_numeric(rows, c, heading);
+  for (std::size_t c = 1; c < widths.size(); ++c) right[c] = heading && is_numeric(rows, c);
   std::string text;
   for (const auto& row : rows) {
     std::string line = indent;

@@ -25,8 +25,7 @@ void check_output(const std::string& path);
 // A text of the command that made a file, without options that have no influence on the file's content.
 [[nodiscard]] std::string command_text(const std::string& command, const std::vector<std::string>& arguments);
 
-// Cells in columns as wide as their widest cell; the first column flush left, numbers flush right. The first row is the
-// heading where `heading` is set.
+// Cells in columns as wide as their widest cell. Where the first row is a heading, columns of numbers are flush right.
 [[nodiscard]] std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::string& indent = "",
                                   bool heading = true);
 

@@ -103,7 +103,7 @@ Provenance provenance(const std::string& command, const std::vector<RunConfig>& 
       for (const auto& config : configs) {
         for (const auto& [other, text] : config.options) same = same && (other != name || text == value);
       }
-      add("option." + name, same ? value : "(varies)");
+      add("option_" + name, same ? value : "(varies)");
     }
   }
   return result;

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
@@ -143,11 +144,13 @@ Study parse_study(std::string_view text, const std::string& name) {
 }
 
 Study read_study(const std::string& path) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) throw input_error(path + ": cannot be read: it is a folder");
   std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in || !text) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  return parse_study(text.str(), path);
+  if (!in) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad()) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  return parse_study(text, path);
 }
 
 std::vector<StudyRun> expand(const Study& study) {
