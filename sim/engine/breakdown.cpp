@@ -75,9 +75,16 @@ class RankAccount {
       for (const auto& [id, index] : mine_) visit(gap, id, rank_);
       double last = begin;
       for (const auto& [id, index] : mine_) {
-        last = std::max(last, record(id).on[static_cast<std::size_t>(index)].end);
+        const auto& on = record(id).on[static_cast<std::size_t>(index)];
+        if (on.end > on.start) last = std::max(last, on.end);  // it ran: others are cancelled at any date
       }
       gap.add(kIdle, last, end);  // the others' work
+    }
+    // A work list and no recursion: a rank that never computes has its whole history in one gap.
+    while (!pending_.empty()) {
+      const auto [id, rank] = pending_.back();
+      pending_.pop_back();
+      look_at(gap, id, rank);
     }
     settle(gap);
   }
@@ -90,6 +97,12 @@ class RankAccount {
     const bool ended = on.status == OpStatus::done || on.status == OpStatus::cancelled;
     if (!ended || on.end <= gap.begin || on.start > gap.end) return;
     if (!visited_.insert({id, rank.value}).second) return;
+    pending_.emplace_back(id, rank);
+  }
+
+  void look_at(Gap& gap, OpId id, Rank rank) {
+    const auto& found = record(id);
+    const auto& on = found.on[static_cast<std::size_t>(found.op.ranks.index_of(rank))];
     switch (found.op.kind) {
       case Op::Kind::compute:
         if (rank != rank_) {
@@ -108,6 +121,8 @@ class RankAccount {
         gap.add(kIdle, on.start, on.end);  // between activities: some member is not ready yet
         break;
     }
+    // Cancelled before it ran: what is behind it has waited for that, whatever it waited for itself.
+    if (on.status == OpStatus::cancelled && on.start == on.end) gap.add(kIdle, gap.begin, on.end);
     if (on.start > gap.begin) visit_what_it_waited_for(gap, id, rank);
   }
 
@@ -172,6 +187,7 @@ class RankAccount {
   Rank rank_;
   Breakdown result_;
   std::set<std::pair<OpId, std::int32_t>> visited_;
+  std::vector<std::pair<OpId, Rank>> pending_;
 };
 
 }  // namespace

@@ -55,6 +55,26 @@ Executor::Executor(Program& program, std::vector<DeviceId> placement, Seconds st
   }
   ranks_.resize(static_cast<std::size_t>(ranks));
   for (auto& rank : ranks_) rank.streams.resize(history_.streams.size());
+  check_events();
+}
+
+void Executor::check_events() const {
+  for (const auto& event : events_) {
+    const auto fail = [&](const std::string& what) {
+      throw input_error(fmt::format("event at {} s: {}", event.date.count(), what));
+    };
+    if (!(event.date.count() >= 0) || !std::isfinite(event.date.count())) fail("its date is not a time");
+    if (event.kind == Event::Kind::rank_failure && (event.rank.value < 0 || event.rank.value >= history_.ranks)) {
+      fail(fmt::format("rank {} does not exist; the job has ranks 0 to {}", event.rank.value, history_.ranks - 1));
+    }
+    if (event.kind != Event::Kind::link_bandwidth) continue;
+    if (event.link.value < 0 || event.link.index() >= network_.links().size()) {
+      fail(fmt::format("link {} does not exist; the network has {} links", event.link.value, network_.links().size()));
+    }
+    if (!(event.bandwidth.count() > 0)) {
+      fail(fmt::format("a bandwidth of {} B/s; it must be above 0", event.bandwidth.count()));
+    }
+  }
 }
 
 void Executor::start() {
@@ -264,7 +284,13 @@ void Executor::pump(Rank rank, StreamId stream) {
     auto& record = history_.ops[static_cast<std::size_t>(id)];
     return record.on[static_cast<std::size_t>(record.op.ranks.index_of(rank))];
   };
-  while (!state.queue.empty() && on(state.queue.front()).status == OpStatus::cancelled) state.queue.pop_front();
+  while (!state.queue.empty() && on(state.queue.front()).status == OpStatus::cancelled) {
+    // What is behind a cancelled head has waited for the cancellation, or for what still ran then.
+    const auto head = state.queue.front();
+    state.queue.pop_front();
+    on(head).stream_predecessor = state.last;
+    if (state.last < 0 || on(head).end > on(state.last).end) state.last = head;
+  }
   if (state.queue.empty()) return;
   auto chosen = state.queue.begin();
   if (history_.streams[static_cast<std::size_t>(stream)].discipline == StreamSpec::Discipline::by_priority) {
@@ -424,11 +450,13 @@ void Executor::stop_on_rank(OpId id, int index) {
   const bool was_running = on.status == OpStatus::running;
   on.status = OpStatus::cancelled;
   on.end = now().count();
+  const auto rank = record.op.ranks.at(index);
   if (!was_running) {
     on.start = on.end;
+    dirty_.emplace_back(rank, record.op.stream);  // it may have been the head that others wait behind
     return;
   }
-  const auto rank = record.op.ranks.at(index);
+  history_.end = std::max(history_.end, on.end);
   auto& stream = ranks_[rank.index()].streams[static_cast<std::size_t>(record.op.stream)];
   stream.running = -1;
   stream.last = id;

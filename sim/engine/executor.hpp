@@ -102,6 +102,7 @@ class Executor final : public Backend::Listener, private Emit {
   void tick(Seconds date, std::int64_t tag) override;
   [[nodiscard]] Seconds now() const override { return backend_.now(); }
 
+  void check_events() const;
   void check_op(const Op& op) const;
   void register_dependencies(OpId id);
   [[nodiscard]] bool satisfied(const Dependency& dependency, Rank rank) const;

@@ -38,7 +38,7 @@ struct OpRecord {
 struct History {
   int ranks = 0;
   double start = 0;  // the job's start date
-  double end = 0;    // last completion
+  double end = 0;    // last completion, or stop of something that ran
   std::vector<StreamSpec> streams;
   std::vector<OpRecord> ops;
 };

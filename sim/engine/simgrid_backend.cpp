@@ -52,7 +52,6 @@ struct SimgridBackend::Impl {
     sg4::CommPtr comm;
     Listener* listener = nullptr;
     Token token = 0;
-    bool cancelled = false;
     std::vector<LinkId> path;
   };
   struct LinkState {
@@ -78,6 +77,10 @@ struct SimgridBackend::Impl {
   std::vector<Flow> flows;
   std::vector<std::int32_t> free_flows;
   std::vector<sg4::CommPtr> finished;  // kept until SimGrid has let go of them
+  // SimGrid tells of a cancelled transfer at once, and again when it next looks at ended actions (after timers, maybe
+  // at a later date). Until then the object must live: a new one could be made at its address.
+  std::unordered_map<const sg4::Activity*, sg4::CommPtr> cancelled;
+  bool cancelling = false;
   std::unordered_map<std::uint64_t, std::vector<Waiting>> timers;  // by the bits of the date
   double sampled_at = -1;
   std::exception_ptr failure;
@@ -87,8 +90,9 @@ struct SimgridBackend::Impl {
 
   void create() {
     static char name[] = "tandem";
-    static char* arguments[] = {name, nullptr};
-    int count = 1;
+    static char log[] = "--log=xbt_cfg.thresh:warning";  // or the child's first words are about settings
+    static char* arguments[] = {name, log, nullptr};
+    int count = 2;
     engine = std::make_unique<sg4::Engine>(&count, arguments);
     configure();
     zone = new ComputedZone("network");
@@ -151,20 +155,38 @@ struct SimgridBackend::Impl {
   }
 
   void completed(const sg4::Activity& activity) {
+    if (cancelling) return;
+    if (const auto found = cancelled.find(&activity); found != cancelled.end()) {
+      finished.push_back(std::move(found->second));
+      cancelled.erase(found);
+      return;
+    }
     const auto* data = activity.get_data<void>();
     if (data == nullptr) return;
     const auto slot = static_cast<std::int32_t>(reinterpret_cast<std::intptr_t>(data) - 1);
     auto& flow = flows[static_cast<std::size_t>(slot)];
     const auto listener = flow.listener;
     const auto token = flow.token;
-    const bool cancelled = flow.cancelled;
-    const bool failed = activity.get_state() == sg4::Activity::State::FAILED;
+    finished.push_back(release(slot));
+    if (activity.get_state() == sg4::Activity::State::FAILED) throw internal_error("SimGrid reports a failed transfer");
+    listener->on_flow_done(token);
+  }
+
+  sg4::CommPtr release(std::int32_t slot) {
+    auto& flow = flows[static_cast<std::size_t>(slot)];
     leave_links(flow);
-    finished.push_back(std::move(flow.comm));
+    auto comm = std::move(flow.comm);
     flow = Flow{};
     free_flows.push_back(slot);
-    if (failed && !cancelled) throw internal_error("SimGrid reports a failed transfer");
-    if (!cancelled) listener->on_flow_done(token);
+    return comm;
+  }
+
+  void cancel(std::int32_t slot) {
+    const auto comm = release(slot);
+    cancelled.emplace(comm.get(), comm);
+    cancelling = true;
+    comm->cancel();
+    cancelling = false;
   }
 
   void enter_links(const Flow& flow, std::int64_t bytes) {
@@ -270,10 +292,7 @@ std::int32_t SimgridBackend::start_flow(DeviceId from, DeviceId to, const std::v
 }
 
 void SimgridBackend::cancel_flow(std::int32_t slot) {
-  auto& flow = impl_->flows[static_cast<std::size_t>(slot)];
-  flow.cancelled = true;
-  const auto comm = flow.comm;
-  comm->cancel();
+  impl_->cancel(slot);
 }
 
 void SimgridBackend::set_bandwidth(LinkId link, BytesPerSecond bandwidth) {
