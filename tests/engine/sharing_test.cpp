@@ -1,1 +1,380 @@
+// Link sharing: equal shares whatever the latency, and the dates of random flow sets against an independent max-min
+// solver (maxmin.py, which shares nothing with the product).
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "sim/core/random.hpp"
+#include "tests/engine/programs.hpp"
+
+namespace tandem {
+namespace {
+
+using nlohmann::json;
+
+// -------------------------------------------------------------------------------- hand-made networks
+
+// Links and routes as given: route of device 2i to device 2i+1 is routes[i]. Vertices say nothing.
+class DrawnNetwork : public Network {
+ public:
+  DrawnNetwork(const std::vector<std::pair<double, double>>& links, std::vector<std::vector<int>> routes)
+      : routes_(std::move(routes)) {
+    for (const auto& [bandwidth, latency] : links) {
+      add_link({0, 1, BytesPerSecond(bandwidth), Seconds(latency), LinkKind::direct, 1});
+    }
+    devices_ = 2 * static_cast<int>(routes_.size());
+    vertices_ = devices_;
+  }
+  void route(DeviceId src, DeviceId, FlowHash, std::vector<LinkId>& path) const override {
+    path.clear();
+    for (const int link : routes_[src.index() / 2]) path.push_back(LinkId{link});
+  }
+  [[nodiscard]] std::string vertex_name(int vertex) const override { return fmt::format("vertex {}", vertex); }
+  [[nodiscard]] std::vector<int> radices() const override { return {}; }
+
+ private:
+  std::vector<std::vector<int>> routes_;
+};
+
+struct Flow {
+  DeviceId from, to;
+  std::int64_t bytes = 0;
+  double start = 0;
+};
+
+// Flow i is sent by rank 2i to rank 2i+1, ranks placed on its two devices, after a delay of its start.
+RunResult run_flows(const Network& network, const std::vector<Flow>& flows, const NetworkModelOptions& model = {}) {
+  std::vector<Op> ops;
+  std::vector<DeviceId> placement;
+  for (const auto& flow : flows) {
+    const int sender = static_cast<int>(placement.size());
+    ops.push_back(delay_op("wait", only(sender), flow.start, 0));
+    ops.push_back(transfer_op("flow", only(sender), from(sender + 1), flow.bytes, 0));
+    placement.push_back(flow.from);
+    placement.push_back(flow.to);
+  }
+  StaticProgram program(static_cast<int>(placement.size()),
+                        {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, ops);
+  return run({{&program, placement, Seconds(0), {}, {}}}, network, {model, true});
+}
+
+std::vector<double> ends_of(const RunResult& result, std::size_t flows) {
+  std::vector<double> ends(flows, -1);
+  for (const auto& span : result.jobs[0].spans) {
+    if (span.op % 2 == 1) ends[static_cast<std::size_t>(span.op) / 2] = span.end.count();
+  }
+  return ends;
+}
+
+std::vector<Flow> one_flow_a_route(const std::vector<std::pair<std::int64_t, double>>& bytes_and_start) {
+  std::vector<Flow> flows;
+  for (const auto& [bytes, start] : bytes_and_start) {
+    const auto device = static_cast<std::int32_t>(2 * flows.size());
+    flows.push_back({DeviceId{device}, DeviceId{device + 1}, bytes, start});
+  }
+  return flows;
+}
+
+// -------------------------------------------------------------------------------- fairness
+
+TEST(FairSharing, DoesNotDependOnLatency) {
+  // Two flows of 1 GB on one link of 1 GB/s; access links of 10 GB/s give the routes their latencies.
+  // Flow a starts at a latency of la, flow b at lb > la. a alone carries (lb - la) GB; then half the link each: a has
+  // 1 - (lb - la) GB left, which takes twice that; when a ends b has lb - la left, alone.
+  for (const auto& [la, lb] : {std::pair{1e-6, 10e-6}, std::pair{0.0, 1e-6}, std::pair{1e-6, 1e-6}}) {
+    const DrawnNetwork network({{1e9, 0}, {10e9, la}, {10e9, lb}}, {{1, 0}, {2, 0}});
+    const auto ends = ends_of(run_flows(network, one_flow_a_route({{1'000'000'000, 0}, {1'000'000'000, 0}})), 2);
+    const double a = lb + 2 * (1 - (lb - la));
+    EXPECT_NEAR(ends[0], a, 1e-9 * a) << la << " and " << lb;
+    EXPECT_NEAR(ends[1], a + (lb - la), 1e-9 * a) << la << " and " << lb;
+  }
+}
+
+TEST(FairSharing, IsMaxMin) {
+  // Links X (100 B/s) and Y (50 B/s); flows: a on X, b on X and Y, c on Y, all of 100 B from 0.
+  // Y offers b and c 25 each; a gets the other 75 of X and ends at 4/3. b has 66 2/3 left and goes on at 25, bound by
+  // Y: b and c end at 4.
+  const DrawnNetwork network({{100, 0}, {50, 0}}, {{0}, {0, 1}, {1}});
+  const auto ends = ends_of(run_flows(network, one_flow_a_route({{100, 0}, {100, 0}, {100, 0}})), 3);
+  EXPECT_NEAR(ends[0], 4.0 / 3, 1e-9);
+  EXPECT_NEAR(ends[1], 4, 1e-9);
+  EXPECT_NEAR(ends[2], 4, 1e-9);
+}
+
+// -------------------------------------------------------------------------------- saturation
+
+LinkUse use_of(const RunResult& result, int link) {
+  for (const auto& use : result.links) {
+    if (use.link.value == link) return use;
+  }
+  ADD_FAILURE() << "link " << link << " carried nothing";
+  return {};
+}
+
+TEST(Saturation, OfALinkThatIsFullAllAlongAndOneThatIsHeldBackElsewhere) {
+  // X has 100 B/s, Y 50: a flow of 200 B from 1 on takes 4 s, Y full, X half used.
+  NetworkModelOptions model;
+  model.measure_saturation = true;
+  const DrawnNetwork network({{100, 0}, {50, 0}}, {{0, 1}});
+  const auto result = run_flows(network, one_flow_a_route({{200, 1}}), model);
+  EXPECT_NEAR(use_of(result, 0).busy.count(), 4, 1e-9);
+  EXPECT_NEAR(use_of(result, 0).saturated.count(), 0, 1e-9);
+  EXPECT_NEAR(use_of(result, 1).busy.count(), 4, 1e-9);
+  EXPECT_NEAR(use_of(result, 1).saturated.count(), 4, 1e-9);
+  EXPECT_EQ(use_of(result, 1).bytes, 200);
+}
+
+TEST(Saturation, ChangesWithTheFlows) {
+  // As above, and a second flow of 100 B on X alone from 2 to 4: it takes the other 50 B/s, X is full for 2 s of 4.
+  // A third on X from 10 to 11.
+  NetworkModelOptions model;
+  model.measure_saturation = true;
+  const DrawnNetwork network({{100, 0}, {50, 0}}, {{0, 1}, {0}, {0}});
+  const auto result = run_flows(network, one_flow_a_route({{200, 1}, {100, 2}, {100, 10}}), model);
+  EXPECT_NEAR(use_of(result, 0).busy.count(), 5, 1e-9);
+  EXPECT_NEAR(use_of(result, 0).saturated.count(), 3, 1e-9);
+  EXPECT_NEAR(use_of(result, 1).saturated.count(), 4, 1e-9);
+}
+
+TEST(Saturation, OfEqualStepsAddsUp) {
+  // A ring of four on a star, alpha 1 s, 100 B a step: 6 steps of 2 s, each link full for 1 s of each.
+  NetworkModelOptions model;
+  model.measure_saturation = true;
+  StaticProgram program(4, {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}},
+                        {all_reduce_op("all-reduce", RankSet::range(0, 4), 400, 0)});
+  const auto result = run_one(program, *slow_star(4), {}, {}, {model, false});
+  EXPECT_NEAR(result.end.count(), 12, 1e-9);
+  ASSERT_EQ(result.links.size(), 8u);
+  for (const auto& use : result.links) {
+    EXPECT_NEAR(use.busy.count(), 6, 1e-9);
+    EXPECT_NEAR(use.saturated.count(), 6, 1e-9);
+    EXPECT_EQ(use.bytes, 600);
+  }
+}
+
+// -------------------------------------------------------------------------------- against the independent solver
+
+struct FlowSet {
+  std::string label;
+  std::shared_ptr<Network> network;
+  std::vector<Flow> flows;
+};
+
+std::shared_ptr<Network> random_network(Random& random, std::size_t index) {
+  const BytesPerSecond bandwidth(12.5e9);
+  const Seconds latency(500e-9);
+  const std::array<const char*, 10> topologies{"fat-tree:k=4",
+                                               "torus:dims=4x4x2",
+                                               "mesh-rail-cube:m=4,n=4",
+                                               "fat-tree:k=8,oversubscription=2",
+                                               "torus:dims=5x3",
+                                               "mesh-rail-cube:m=4,n=4x2",
+                                               "fat-tree:k=4,routing=ecmp,planes=2",
+                                               "torus:dims=16",
+                                               "mesh-rail-cube:m=8,n=8",
+                                               "node"};
+  const std::string chosen = topologies[index % topologies.size()];
+  if (chosen != "node") return make_topology(chosen, {1, bandwidth, latency});
+  ClusterOptions options;  // links of three rates
+  options.topology = "fat-tree";
+  options.ranks = 32;
+  options.devices_per_node = 4;
+  options.nics_per_node = random.below(2) == 0 ? 1 : 2;
+  options.host_bandwidth = BytesPerSecond(16e9);
+  return std::make_shared<Cluster>(options);
+}
+
+FlowSet random_set(std::size_t index) {
+  Random random(1000 + index);
+  FlowSet set;
+  set.network = random_network(random, index);
+  const auto* topology = dynamic_cast<const Topology*>(set.network.get());
+  set.label = fmt::format("set {} on {}", index, topology == nullptr ? "nodes" : topology->instance());
+  const auto devices = static_cast<std::uint32_t>(set.network->devices());
+  const auto count = 2 + random.below(60);
+  // Dense to sparse: starts spread over a time in which the flows would fill few or many links.
+  const double spread = 0.02 * random.uniform() * count;
+  for (std::uint32_t f = 0; f < count; ++f) {
+    Flow flow;
+    flow.from = DeviceId{static_cast<std::int32_t>(random.below(devices))};
+    flow.to = DeviceId{static_cast<std::int32_t>(random.below(devices))};
+    flow.bytes = std::max<std::int64_t>(1, std::llround(std::exp(random.uniform() * std::log(1e9))));
+    if (random.below(4) == 0) flow.bytes = 100'000'000;  // several that are equal
+    flow.start = random.below(4) == 0 ? 0 : random.uniform() * spread;
+    set.flows.push_back(flow);
+  }
+  return set;
+}
+
+// The path that the executor's flows take: its hash of (source, destination, channel 0).
+std::vector<LinkId> path_of(const Network& network, const Flow& flow) {
+  const auto hash =
+      mix((static_cast<std::uint64_t>(flow.from.value) << 32) ^ static_cast<std::uint64_t>(flow.to.value));
+  std::vector<LinkId> path;
+  network.route(flow.from, flow.to, static_cast<FlowHash>(hash), path);
+  return path;
+}
+
+json problem_of(const FlowSet& set) {
+  json links = json::array();
+  for (const auto& link : set.network->links()) links.push_back(link.bandwidth.count());
+  json flows = json::array();
+  for (const auto& flow : set.flows) {
+    const auto path = path_of(*set.network, flow);
+    json indices = json::array();
+    for (const auto link : path) indices.push_back(link.value);
+    flows.push_back({{"start", flow.start + set.network->route_latency(path).count()},
+                     {"bytes", flow.bytes},
+                     {"links", std::move(indices)}});
+  }
+  return {{"links", std::move(links)}, {"flows", std::move(flows)}};
+}
+
+// All sets in one call of the solver.
+std::vector<std::vector<double>> solve(const std::vector<FlowSet>& sets) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("tandem-maxmin-{}", ::getpid());
+  std::filesystem::create_directories(folder);
+  json problem;
+  for (const auto& set : sets) problem["sets"].push_back(problem_of(set));
+  std::ofstream(folder / "problem.json") << problem;
+  const auto command = fmt::format("'{}' '{}/tests/engine/maxmin.py' <'{}' >'{}'", TANDEM_PYTHON, TANDEM_SOURCE_DIR,
+                                   (folder / "problem.json").string(), (folder / "ends.json").string());
+  std::vector<std::vector<double>> ends;
+  if (std::system(command.c_str()) == 0) {
+    std::ifstream answer(folder / "ends.json");
+    ends = json::parse(answer).at("ends").get<std::vector<std::vector<double>>>();
+  }
+  std::filesystem::remove_all(folder);
+  return ends;
+}
+
+std::vector<FlowSet> random_sets(std::size_t count) {
+  std::vector<FlowSet> sets;
+  for (std::size_t i = 0; i < count; ++i) sets.push_back(random_set(i));
+  return sets;
+}
+
+// Whether the flow had to share: it took longer than alone on its slowest link.
+bool was_slowed(const FlowSet& set, std::size_t flow, double end) {
+  const auto path = path_of(*set.network, set.flows[flow]);
+  double alone = 0;
+  for (const auto link : path)
+    alone = std::max(alone, (Bytes(set.flows[flow].bytes) / set.network->link(link).bandwidth).count());
+  return end - set.flows[flow].start - set.network->route_latency(path).count() > 1.01 * alone + 1e-12;
+}
+
+double largest_difference(const std::vector<double>& found, const std::vector<double>& expected) {
+  double largest = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] == 0 && found[i] == 0) continue;  // to itself, from 0 on
+    largest = std::max(largest, std::abs(found[i] - expected[i]) / expected[i]);
+  }
+  return largest;
+}
+
+TEST(IndependentSolver, KnowsTheHandMadeCases) {
+  FlowSet set{"",
+              std::make_shared<DrawnNetwork>(std::vector<std::pair<double, double>>{{100, 0}, {50, 0}},
+                                             std::vector<std::vector<int>>{{0}, {0, 1}, {1}}),
+              one_flow_a_route({{100, 0}, {100, 0}, {50, 1}})};
+  // 0-1: Y offers b its 50, a has the other 50 of X. From 1 on c halves Y: b and c 25, a 75, its last 50 B until 5/3.
+  // b and c have 50 B left each at 1: 3.
+  const auto ends = solve({set});
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_NEAR(ends[0][0], 5.0 / 3, 1e-12);
+  EXPECT_NEAR(ends[0][1], 3, 1e-12);
+  EXPECT_NEAR(ends[0][2], 3, 1e-12);
+}
+
+TEST(IndependentSolver, AgreesOnAHundredRandomFlowSets) {
+  const auto sets = random_sets(100);
+  const auto expected = solve(sets);
+  ASSERT_EQ(expected.size(), sets.size());
+  double largest = 0;
+  std::size_t flows = 0;
+  std::size_t slowed = 0;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const auto found = ends_of(run_flows(*sets[i].network, sets[i].flows), sets[i].flows.size());
+    ASSERT_EQ(found.size(), expected[i].size());
+    const double difference = largest_difference(found, expected[i]);
+    EXPECT_LT(difference, 1e-6) << sets[i].label;
+    largest = std::max(largest, difference);
+    flows += found.size();
+    for (std::size_t f = 0; f < found.size(); ++f) slowed += was_slowed(sets[i], f, found[f]) ? 1 : 0;
+  }
+  EXPECT_GT(slowed, flows / 4) << "the sets hardly share any link";
+  std::printf("%zu flows in %zu sets, %zu slowed by others: largest relative difference %.2e\n", flows, sets.size(),
+              slowed, largest);
+}
+
+// The comparison above can fail: a network that is wrong in one number disagrees on every set.
+TEST(IndependentSolver, DisagreesWithAWrongNetwork) {
+  const auto sets = random_sets(10);
+  const auto expected = solve(sets);
+  ASSERT_EQ(expected.size(), sets.size());
+  NetworkModelOptions slow;
+  slow.bandwidth_factor = 0.5;
+  NetworkModelOptions far;
+  far.latency_factor = 10;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    for (const auto& wrong : {slow, far}) {
+      const auto found = ends_of(run_flows(*sets[i].network, sets[i].flows, wrong), sets[i].flows.size());
+      EXPECT_GT(largest_difference(found, expected[i]), 1e-6) << sets[i].label;
+    }
+  }
+}
+
+TEST(Saturation, MeasuringItMovesNoDate) {
+  NetworkModelOptions measured;
+  measured.measure_saturation = true;
+  for (const auto& set : random_sets(20)) {
+    const auto plain = run_flows(*set.network, set.flows);
+    const auto sampled = run_flows(*set.network, set.flows, measured);
+    EXPECT_LT(largest_difference(ends_of(sampled, set.flows.size()), ends_of(plain, set.flows.size())), 1e-9)
+        << set.label;
+    for (const auto& use : sampled.links) {
+      EXPECT_LE(use.saturated.count(), use.busy.count() * (1 + 1e-9) + 1e-12) << set.label;
+    }
+  }
+}
+
+// -------------------------------------------------------------------------------- precision
+
+TEST(Precision, SmallTransfersLateInALongRun) {
+  // 1 kB at 12.5 GB/s is 80 ns: at 1,000 s and at 100,000 s it ends within 1e-9 s of its date.
+  const DrawnNetwork network({{12.5e9, 1e-6}}, {{0}});
+  for (const double start : {0.3, 1000.3, 100'000.7}) {
+    for (const std::int64_t bytes : {1, 1000, 1'000'000}) {
+      const double expected = start + 1e-6 + static_cast<double>(bytes) / 12.5e9;
+      EXPECT_NEAR(ends_of(run_flows(network, one_flow_a_route({{bytes, start}})), 1)[0], expected, 1e-9)
+          << bytes << " bytes at " << start;
+    }
+  }
+}
+
+TEST(Precision, LongTransfersEnd) {
+  // Dates above 2^9 s are coarser than SimGrid's precision setting; flows that end there must still be seen to end.
+  Random random(7);
+  const DrawnNetwork network({{1e6, 0.1}, {1e6, 0.2}, {1e6, 0.3}}, {{0}, {1}, {2}});
+  for (int i = 0; i < 30; ++i) {
+    std::vector<std::pair<std::int64_t, double>> flows;
+    for (int f = 0; f < 3; ++f) flows.emplace_back(1'000'000'000LL + random.below(4'000'000'000u), random.uniform());
+    const auto ends = ends_of(run_flows(network, one_flow_a_route(flows)), 3);
+    for (std::size_t f = 0; f < 3; ++f) {
+      const double expected =
+          flows[f].second + 0.1 * static_cast<double>(f + 1) + static_cast<double>(flows[f].first) / 1e6;
+      EXPECT_NEAR(ends[f], expected, 1e-9);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem
