@@ -14,6 +14,8 @@
 #include "sim/study/setup.hpp"
 #include "sim/study/study_file.hpp"
 #include "sim/study/sweep.hpp"
+#include "traces/models/models.hpp"
+#include "traces/trace.hpp"
 
 namespace tandem {
 namespace {
@@ -63,6 +65,15 @@ std::string name_of(const Sweep& sweep, std::size_t i) {
   return parts.empty() ? "the only run" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// A trace that cannot be read is one error, and not one failed run after the other.
+void check_traces(const Sweep& sweep) {
+  const auto models = model_names();
+  std::set<std::string> seen(models.begin(), models.end());
+  for (const auto& config : sweep.configs) {
+    if (seen.insert(config.trace).second) (void)load_trace(config.trace);
+  }
+}
+
 // Mistakes in any run are found before the first one starts.
 Sweep read_sweep(const std::string& path) {
   const auto study = read_study(path);
@@ -74,6 +85,7 @@ Sweep read_sweep(const std::string& path) {
     const auto where = sweep.runs.size() == 1 ? path : path + ": " + name_of(sweep, i);
     sweep.configs.push_back(with_context(where, [&] { return parse_run(sweep.runs[i].options); }));
   }
+  check_traces(sweep);
   return sweep;
 }
 

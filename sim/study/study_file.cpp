@@ -117,13 +117,21 @@ std::vector<StudyOption> options_of(const Study& study, const StudyCase& one) {
   return options;
 }
 
+void check_count(const std::vector<StudyOption>& options, std::size_t before) {
+  std::size_t product = 1;
+  for (const auto& option : options) {
+    product *= option.values.size();
+    if (before + product > kMostRuns) throw usage_error(fmt::format("the study has more than {} runs", kMostRuns));
+  }
+}
+
 void expand_case(const std::string& name, const std::vector<StudyOption>& options, std::vector<StudyRun>& runs) {
+  check_count(options, runs.size());
   std::vector<std::size_t> at(options.size(), 0);
   for (;;) {
     StudyRun run{name, {}};
     for (std::size_t i = 0; i < options.size(); ++i) run.options[options[i].name] = options[i].values[at[i]];
     runs.push_back(std::move(run));
-    if (runs.size() > kMostRuns) throw usage_error(fmt::format("the study has more than {} runs", kMostRuns));
     std::size_t i = options.size();
     while (i > 0 && ++at[i - 1] == options[i - 1].values.size()) at[--i] = 0;
     if (i == 0) return;

@@ -1,0 +1,91 @@
+"""tandem sweep: runs in the order of the study, whatever the order in which they finish."""
+
+import json
+
+import h5py
+
+import program
+
+STUDY = """\
+# two topologies at two sizes
+trace = lenet5
+device = v100
+ranks = 16 2
+details = none
+[case square]
+topology = torus:dimensions=2
+[case hub]
+topology = star
+"""
+
+
+class Sweep(program.Case):
+    def test_rows_are_in_the_order_of_the_study(self):
+        self.write("s.ini", STUDY)
+        rows = json.loads(self.good("sweep", "s.ini", "--jobs", "4", "--format", "json"))
+        self.assertEqual([(row["case"], row["ranks"]) for row in rows],
+                         [("square", 16), ("square", 2), ("hub", 16), ("hub", 2)])
+        self.assertEqual(list(rows[0])[0], "case")
+        single = self.good_json("run", "--trace", "lenet5", "--device", "v100", "--ranks", "2")
+        self.assertEqual(rows[3]["iteration_time_s"], single["iteration_time_s"])
+
+    def test_equal_sweeps_give_equal_files(self):
+        self.write("s.ini", STUDY)
+        self.good("sweep", "s.ini", "--jobs", "1", "--output", "a.h5")
+        self.good("sweep", "s.ini", "--jobs", "3", "--output", "b.h5")
+        self.assertEqual((self.path / "a.h5").read_bytes(), (self.path / "b.h5").read_bytes())
+        with h5py.File(self.path / "a.h5") as file:
+            self.assertEqual(list(file["runs/case"][:]), [b"square", b"square", b"hub", b"hub"])
+            self.assertEqual(list(file["runs/ranks"][:]), [16, 2, 16, 2])
+
+    def test_dry_run(self):
+        self.write("s.ini", STUDY)
+        rows = json.loads(self.good("sweep", "s.ini", "--dry-run", "--format", "json"))
+        self.assertEqual(len(rows), 4)
+        self.assertGreater(rows[0]["estimated_flows"], rows[1]["estimated_flows"])
+
+    def test_options_that_vary_are_columns(self):
+        self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2\nlink-latency = 1us 1ms\n")
+        rows = json.loads(self.good("sweep", "s.ini", "--format", "json"))
+        self.assertEqual([row["link_latency"] for row in rows], ["1us", "1ms"])
+        self.assertIn("link_latency", self.good("sweep", "s.ini"))
+
+    def test_failed_runs_are_named_and_the_others_kept(self):
+        self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2\nmemory = 1KiB 16GiB\n")
+        result = self.tandem("sweep", "s.ini", "--output", "r.h5", "--format", "json")
+        self.assertEqual(result.returncode, 1)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 2, lines)
+        self.assertIn("failed: run 1 (memory=1KiB)", lines[0])
+        self.assertIn("error: 1 of 2 runs failed", lines[1])
+        self.assertEqual(len(json.loads(result.stdout)), 1)
+        with h5py.File(self.path / "r.h5") as file:
+            self.assertEqual(len(file["runs/ranks"]), 1)
+
+    def test_no_file_where_all_runs_fail(self):
+        self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2 4\nmemory = 1KiB\n")
+        result = self.tandem("sweep", "s.ini", "--output", "r.h5")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(len(result.stderr.splitlines()), 3)
+        self.assertFalse((self.path / "r.h5").exists())
+
+    def test_mistakes_in_the_study_are_found_before_it_starts(self):
+        for text, says in [("ranks = 2 0\n", ["s.ini", "ranks=0", "1 to 1048576"]),
+                           ("rank = 2\n", ["'rank'", "'ranks'"]),
+                           ("ranks = 2\nranks = 4\n", ["s.ini:2"]),
+                           ("topology = star tree\n", ["topology=tree"]),
+                           ("trace = lenet5 no-such-trace\ndevice = v100\n", ["no-such-trace"]),
+                           ("explain = maybe\n", ["--explain", "yes or no"]),
+                           ("[cases]\n", ["s.ini:1", "[case NAME]"]),
+                           ("", ["no options"])]:
+            self.write("s.ini", text)
+            self.bad(2, "sweep", "s.ini", "--output", "r.h5", says=says)
+        self.bad(1, "sweep", "missing.ini", says=["missing.ini"])
+        self.bad(2, "sweep", says=["study file is missing"])
+        self.write("s.ini", STUDY)
+        self.bad(2, "sweep", "s.ini", "--jobs", "0", says=["--jobs"])
+        self.bad(1, "sweep", "s.ini", "--output", "no/r.h5", says=["no/r.h5"])
+
+
+program.main()

@@ -1,0 +1,72 @@
+"""tandem topology and tandem collective."""
+
+import program
+
+
+class Topology(program.Case):
+    def test_names_side_by_side(self):
+        rows = self.good_json("topology", "star", "torus:dims=4x4", "fat-tree:k=4", "--ranks", "16")
+        self.assertEqual([row["topology"] for row in rows], ["star", "torus", "fat-tree"])
+        for row in rows:
+            for name in ["devices", "switches", "links", "ports_per_device", "switch_ports_per_device", "diameter",
+                         "mean_path", "bisection_links", "cost_per_device"]:
+                self.assertIn(name, row)
+        self.assertEqual((rows[1]["links"], rows[1]["diameter"], rows[2]["switches"]), (32, 4, 20))
+        text = self.good("topology", "star", "torus:dims=4x4", "--ranks", "16")
+        self.assertIn("mean_path", text)
+        self.assertIn("assumed prices", text)
+        self.assertEqual(self.good_json("topology", "star", "--devices", "16")[0]["devices"], 16)
+
+    def test_prices_are_the_users(self):
+        base = self.good_json("topology", "star", "--ranks", "16")[0]["cost_per_device"]
+        more = self.good_json("topology", "star", "--ranks", "16", "--nic-port-price", "1150")[0]["cost_per_device"]
+        self.assertAlmostEqual(more - base, 1000)
+        self.bad(2, "topology", "star", "--nic-port-price", "-1", says=["--nic-port-price"])
+
+    def test_routes_links_and_addresses(self):
+        row = self.good_json("topology", "torus:dims=4x4", "--ranks", "16", "--route", "0", "5", "--links",
+                             "--addresses")[0]
+        self.assertEqual(len(row["route"]), 2)
+        self.assertEqual(len(row["link_list"]), 2 * row["links"])
+        self.assertEqual(row["addresses"][5]["address"], "1,1")
+        self.assertIn("route of torus", self.good("topology", "torus:dims=4x4", "--ranks", "16", "--route", "0", "5"))
+        lines = self.good("topology", "star", "--links", "--format", "csv").splitlines()
+        self.assertEqual(len(lines), 1 + 16)
+
+    def test_nodes(self):
+        row = self.good_json("topology", "star", "--nodes", "4", "--devices-per-node", "4", "--route", "0", "5")[0]
+        self.assertEqual((row["devices"], row["nodes"]), (16, 4))
+        self.assertGreater(len(row["route"]), 2)
+
+
+class Collective(program.Case):
+    def test_ring_on_a_star_is_its_closed_form(self):
+        rows = self.good_json("collective", "--topology", "star", "--ranks", "4", "-b", "8B", "-e", "1GiB", "-f", "8",
+                              "--link-bandwidth", "12.5GBps", "--link-latency", "1us", "--step-overhead", "3us")
+        self.assertEqual([row["size_bytes"] for row in rows], [8 ** i for i in range(1, 11)])
+        for row in rows:
+            n = row["size_bytes"]
+            expected = 6 * (2e-6 + 3e-6 + n / 4 / 12.5e9)
+            self.assertAlmostEqual(row["time_s"], expected, delta=1e-9 * expected)
+            self.assertAlmostEqual(row["alpha_beta_time_s"], expected, delta=1e-9 * expected)
+            self.assertAlmostEqual(row["algbw_bytes_per_s"], n / row["time_s"], delta=1e-3)
+            self.assertAlmostEqual(row["busbw_bytes_per_s"], 1.5 * row["algbw_bytes_per_s"], delta=1e-3)
+
+    def test_table_has_the_columns_of_nccl_tests(self):
+        text = self.good("collective", "--ranks", "2", "-b", "1MiB", "-e", "4MiB")
+        heading = text.splitlines()[1]
+        places = [heading.index(word) for word in ["size", "count", "type", "time", "algbw", "busbw", "alpha-beta"]]
+        self.assertEqual(places, sorted(places))
+        self.assertEqual(len(text.splitlines()), 2 + 3)
+
+    def test_dedicated_servers_get_devices(self):
+        rows = self.good_json("collective", "--algorithm", "parameter-server", "--ranks", "3", "-b", "1MiB", "-e",
+                              "1MiB")
+        self.assertGreater(rows[0]["time_s"], 0)
+
+    def test_one_rank_moves_nothing(self):
+        rows = self.good_json("collective", "--ranks", "1", "-b", "1MiB", "-e", "1MiB")
+        self.assertEqual((rows[0]["time_s"], rows[0]["busbw_bytes_per_s"]), (0, 0))
+
+
+program.main()
