@@ -53,9 +53,9 @@ int dispatch(const std::vector<std::string>& words) {
   throw usage_error(fmt::format("unknown command '{}'{}", words[0], suggestion(words[0], names)));
 }
 
-int fail(int status, std::string message) {
-  std::replace(message.begin(), message.end(), '\n', ' ');  // always one line
-  fmt::print(stderr, "error: {}\n", message);
+// One line: what a library adds in further lines (SimGrid lists all its settings) helps nobody.
+int fail(int status, const std::string& message) {
+  fmt::print(stderr, "error: {}\n", message.substr(0, message.find('\n')));
   return status;
 }
 
