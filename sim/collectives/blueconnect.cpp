@@ -1,7 +1,10 @@
 // BlueConnect (Cho et al., MLSys 2019): nested reduce-scatter over the digits of the network's addresses, lowest digit
 // first, then all-gather in the opposite order, so that each phase stays on the links of one digit. On a
-// mesh-rail-cube of one level this is the hierarchical rotating-rails all-reduce.
+// mesh-rail-cube of one level this is the hierarchical rotating-rails all-reduce. With `rotate` and two channels a
+// dimension it is the multi-dimensional ring all-reduce of a torus.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "sim/collectives/collective.hpp"
 #include "sim/collectives/nested.hpp"
@@ -26,7 +29,7 @@ Exchange native_exchange(const Digit& digit) {
 
 class BlueConnect final : public CollectiveAlgorithm {
  public:
-  explicit BlueConnect(std::string exchange) : exchange_(std::move(exchange)) {
+  BlueConnect(std::string exchange, bool rotate) : exchange_(std::move(exchange)), rotate_(rotate) {
     if (exchange_ != "native") (void)exchange_from_text(exchange_);
   }
 
@@ -46,21 +49,32 @@ class BlueConnect final : public CollectiveAlgorithm {
           {digit.radix, stride, exchange_ == "native" ? native_exchange(digit) : exchange_from_text(exchange_)});
       stride *= digit.radix;
     }
+    if (rotate_ && !digits.empty()) {
+      const auto turn = shape.channel % static_cast<int>(digits.size());
+      const bool reversed = shape.channel / static_cast<int>(digits.size()) % 2 == 1;
+      std::rotate(digits.begin(), digits.begin() + turn, digits.end());
+      for (auto& digit : digits) digit.reversed = reversed;
+    }
     return nested_all_reduce(shape.workers, bytes, std::move(digits));
   }
 
  private:
   std::string exchange_;
+  bool rotate_;
 };
 
-TANDEM_REGISTER(CollectiveAlgorithm, blueconnect, "blueconnect",
-                "nested reduce-scatter over the digits of the topology's addresses, then all-gather",
-                [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
-                  return std::make_unique<BlueConnect>(arguments.text("exchange"));
-                },
-                {{"exchange", ParameterType::text, "native",
-                  "in each digit: native (direct in a mesh, ring on a ring, halving or ring behind a switch), ring, "
-                  "direct or halving"}})
+TANDEM_REGISTER(
+    CollectiveAlgorithm, blueconnect, "blueconnect",
+    "nested reduce-scatter over the digits of the topology's addresses, then all-gather",
+    [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
+      return std::make_unique<BlueConnect>(arguments.text("exchange"), arguments.boolean("rotate"));
+    },
+    {{"exchange", ParameterType::text, "native",
+      "in each digit: native (direct in a mesh, ring on a ring, halving or ring behind a switch), ring, "
+      "direct or halving"},
+     {"rotate", ParameterType::boolean, "no",
+      "channel c starts with digit c (modulo their number), the next round of channels runs rings the other "
+      "way: with two channels a dimension, all ports of a torus are busy at once"}})
 
 }  // namespace
 }  // namespace tandem

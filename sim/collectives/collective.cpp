@@ -84,4 +84,16 @@ std::vector<PiecePlan> cut_into_pieces(Bytes bytes, int channels, Bytes chunk) {
   return pieces;
 }
 
+std::vector<CollectivePiece> all_reduce_pieces(const CollectiveAlgorithm& algorithm, GroupShape shape, Bytes bytes,
+                                               int channels, Bytes chunk) {
+  std::vector<CollectivePiece> pieces;
+  for (const auto& piece : cut_into_pieces(bytes, channels, chunk)) {
+    const bool as_before =
+        !pieces.empty() && pieces.back().channel == piece.channel && pieces.back().schedule->bytes() == piece.bytes;
+    shape.channel = piece.channel;
+    pieces.push_back({as_before ? pieces.back().schedule : algorithm.all_reduce(shape, piece.bytes), piece.channel});
+  }
+  return pieces;
+}
+
 }  // namespace tandem

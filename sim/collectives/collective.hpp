@@ -8,6 +8,7 @@
 #include "platforms/network.hpp"
 #include "sim/core/registry.hpp"
 #include "sim/ir/collective_schedule.hpp"
+#include "sim/ir/op.hpp"
 
 namespace tandem {
 
@@ -27,6 +28,8 @@ struct GroupShape {
   std::vector<Digit> digits;
   // Members of one node, where all nodes hold equally many consecutive members; 0 otherwise.
   int node_size = 0;
+  // Which of the operation's channels the schedule is for: algorithms may send channels different ways round.
+  int channel = 0;
 };
 
 class CollectiveAlgorithm {
@@ -49,12 +52,16 @@ class CollectiveAlgorithm {
 [[nodiscard]] GroupShape group_shape(const Network& network, const std::vector<DeviceId>& devices,
                                      int devices_per_node);
 
-// `bytes` cut for `channels` channels, and each channel's share into chunks of at most `chunk` bytes (0: not cut), as
-// pieces of one operation. Channels and chunks differ by at most one byte.
+// `bytes` cut for `channels` channels, and each channel's share into chunks of at most `chunk` bytes (0: not cut).
+// Channels and chunks differ by at most one byte.
 struct PiecePlan {
   std::int32_t channel = 0;
   Bytes bytes{};
 };
 [[nodiscard]] std::vector<PiecePlan> cut_into_pieces(Bytes bytes, int channels, Bytes chunk);
+
+// The same as pieces of one all-reduce operation; pieces of one channel and size share a schedule.
+[[nodiscard]] std::vector<CollectivePiece> all_reduce_pieces(const CollectiveAlgorithm& algorithm, GroupShape shape,
+                                                             Bytes bytes, int channels, Bytes chunk);
 
 }  // namespace tandem

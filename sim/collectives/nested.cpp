@@ -44,8 +44,9 @@ class NestedAllReduce final : public CollectiveSchedule {
     switch (digit.exchange) {
       case Exchange::ring: {
         // Shifted so that after d-1 steps member c holds the sum of part c.
-        const int part = where.gather ? own - where.step : own - where.step - 1;
-        out.push_back({to((own + 1) % d), parts(((part % d) + d) % d, 1), !where.gather});
+        const int way = digit.reversed ? d - 1 : 1;  // modulo d
+        const int behind = (where.gather ? where.step : where.step + 1) * (d - way) % d;
+        out.push_back({to((own + way) % d), parts((own + behind) % d, 1), !where.gather});
         break;
       }
       case Exchange::direct:

@@ -22,6 +22,7 @@ struct NestedDigit {
   int radix = 2;
   int stride = 1;  // distance between members that differ by one in this digit
   Exchange exchange = Exchange::ring;
+  bool reversed = false;  // a ring that runs towards lower values
 };
 
 // Digits in the order in which they are reduced. Usage error where a halving digit is not a power of two.

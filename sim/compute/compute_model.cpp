@@ -126,8 +126,9 @@ Seconds ComputeModel::modelled(const Layer& layer, Pass pass, double fraction) c
 std::vector<std::string> ComputeModel::assumptions() const {
   std::vector<std::string> sentences;
   if (modelled_) {
-    sentences.push_back(
-        fmt::format("compute times are modelled for '{}' (recorded on {}; not measured)", device_.name, trace_.device));
+    sentences.push_back(fmt::format(
+        "compute times are modelled for '{}', not measured ({})", device_.name,
+        trace_.device.empty() ? "shapes of a built-in model" : "the trace was recorded on " + trace_.device));
   } else {
     sentences.push_back(
         fmt::format("compute times are measured ({}, {}, batch {})", trace_.recorder, trace_.device, trace_.batch));

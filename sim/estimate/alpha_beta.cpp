@@ -4,35 +4,61 @@
 #include <map>
 
 namespace tandem {
+namespace {
 
-Seconds alpha_beta_time(const CollectiveSchedule& schedule, const Network& network,
-                        const std::vector<DeviceId>& devices, Seconds overhead) {
-  Seconds total{};
-  std::vector<Send> sends;
-  std::vector<LinkId> path;
-  for (int step = 0; step < schedule.steps(); ++step) {
-    Seconds latency{};
-    double slowest = 0;  // s
-    std::map<LinkId, std::int64_t> first_loads;
-    std::map<LinkId, std::int64_t> last_loads;
+// Loads of one step.
+class StepCost {
+ public:
+  StepCost(const Network& network, const std::vector<DeviceId>& devices) : network_(network), devices_(devices) {}
+
+  void add(const CollectiveSchedule& schedule, int step, Seconds overhead) {
     for (int member = 0; member < schedule.members(); ++member) {
-      schedule.sends(step, member, sends);
-      for (const auto& send : sends) {
-        network.route(devices[static_cast<std::size_t>(member)], devices[static_cast<std::size_t>(send.to)], 0, path);
-        if (path.empty()) continue;
-        latency = std::max(latency, network.route_latency(path) + overhead);
-        first_loads[path.front()] += send.range.size();
-        last_loads[path.back()] += send.range.size();
-        for (const auto id : path)
-          slowest = std::max(slowest, static_cast<double>(send.range.size()) / network.link(id).bandwidth.count());
+      schedule.sends(step, member, sends_);
+      for (const auto& send : sends_) {
+        network_.route(devices_[static_cast<std::size_t>(member)], devices_[static_cast<std::size_t>(send.to)], 0,
+                       path_);
+        if (path_.empty()) continue;
+        latency_ = std::max(latency_, network_.route_latency(path_) + overhead);
+        first_loads_[path_.front()] += send.range.size();
+        last_loads_[path_.back()] += send.range.size();
+        for (const auto id : path_)
+          slowest_ = std::max(slowest_, Bytes(send.range.size()) / network_.link(id).bandwidth);
       }
     }
-    for (const auto* loads : {&first_loads, &last_loads}) {
-      for (const auto& [id, bytes] : *loads) {
-        slowest = std::max(slowest, static_cast<double>(bytes) / network.link(id).bandwidth.count());
-      }
+  }
+
+  [[nodiscard]] Seconds total() const {
+    auto slowest = slowest_;
+    for (const auto* loads : {&first_loads_, &last_loads_}) {
+      for (const auto& [id, bytes] : *loads) slowest = std::max(slowest, Bytes(bytes) / network_.link(id).bandwidth);
     }
-    total += latency + Seconds(slowest);
+    return latency_ + slowest;
+  }
+
+ private:
+  const Network& network_;
+  const std::vector<DeviceId>& devices_;
+  std::vector<Send> sends_;
+  std::vector<LinkId> path_;
+  std::map<LinkId, std::int64_t> first_loads_;
+  std::map<LinkId, std::int64_t> last_loads_;
+  Seconds latency_{};
+  Seconds slowest_{};  // one message over the narrowest link of its route
+};
+
+}  // namespace
+
+Seconds alpha_beta_time(const std::vector<CollectivePiece>& pieces, const Network& network,
+                        const std::vector<DeviceId>& devices, Seconds overhead) {
+  int steps = 0;
+  for (const auto& piece : pieces) steps = std::max(steps, piece.schedule->steps());
+  Seconds total{};
+  for (int step = 0; step < steps; ++step) {
+    StepCost cost(network, devices);
+    for (const auto& piece : pieces) {
+      if (step < piece.schedule->steps()) cost.add(*piece.schedule, step, overhead);
+    }
+    total += cost.total();
   }
   return total;
 }

@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "platforms/network.hpp"
-#include "sim/ir/collective_schedule.hpp"
+#include "sim/ir/op.hpp"
 
 namespace tandem {
 
-// `devices[m]` is the device of member m. A step costs the largest route latency plus `overhead`, plus the largest
-// load on the first or last link of its routes over that link's bandwidth.
-[[nodiscard]] Seconds alpha_beta_time(const CollectiveSchedule& schedule, const Network& network,
+// `pieces`: one a channel, which take their steps together; `devices[m]` is the device of member m. A step costs the
+// largest route latency plus `overhead`, plus the largest load on the first or last link of its routes over that
+// link's bandwidth.
+[[nodiscard]] Seconds alpha_beta_time(const std::vector<CollectivePiece>& pieces, const Network& network,
                                       const std::vector<DeviceId>& devices, Seconds overhead);
 
 }  // namespace tandem

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 
 #include "sim/core/error.hpp"
 
@@ -84,18 +82,13 @@ LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluste
 
   lowered.arrival = gradient_arrival(plan);
   lowered.buckets = schedule->buckets(lowered.arrival);
-  std::map<std::int64_t, std::shared_ptr<const CollectiveSchedule>> schedules;  // one a size
   for (std::size_t b = 0; b < lowered.buckets.size(); ++b) {
     const auto& bucket = lowered.buckets[b];
     TrainingSteps::Bucket step;
     step.name = fmt::format("all-reduce bucket {}", b);
     step.ready_after =
         std::max(0, gradient_ready[lowered.arrival[static_cast<std::size_t>(bucket.ready_after)].layer.index()]);
-    for (const auto& piece : cut_into_pieces(bucket.bytes, options.channels, options.chunk)) {
-      auto& shared = schedules[piece.bytes.count()];
-      if (!shared) shared = algorithm->all_reduce(group.shape, piece.bytes);
-      step.pieces.push_back({shared, piece.channel});
-    }
+    step.pieces = all_reduce_pieces(*algorithm, group.shape, bucket.bytes, options.channels, options.chunk);
     steps.buckets.push_back(std::move(step));
   }
   if (!steps.buckets.empty() && steps.backward.empty()) {

@@ -37,9 +37,7 @@ CollectivePoint CollectiveBench::all_reduce(Bytes size) const {
   op.kind = Op::Kind::collective;
   op.name = fmt::format("all-reduce {}", to_text(size));
   op.ranks = group_.ranks;
-  for (const auto& piece : cut_into_pieces(size, options_.channels, options_.chunk)) {
-    op.pieces.push_back({algorithm_->all_reduce(group_.shape, piece.bytes), piece.channel});
-  }
+  op.pieces = all_reduce_pieces(*algorithm_, group_.shape, size, options_.channels, options_.chunk);
   StaticProgram program(static_cast<int>(placement_.size()),
                         {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
   RunOptions run_options;
@@ -51,8 +49,8 @@ CollectivePoint CollectiveBench::all_reduce(Bytes size) const {
   CollectivePoint point;
   point.size = size;
   point.time = result.jobs.at(0).makespan;
-  point.alpha_beta =
-      alpha_beta_time(*algorithm_->all_reduce(group_.shape, size), *cluster_, devices, options_.step_overhead);
+  point.alpha_beta = alpha_beta_time(all_reduce_pieces(*algorithm_, group_.shape, size, options_.channels, Bytes(0)),
+                                     *cluster_, devices, options_.step_overhead);
   if (point.time > Seconds{}) point.algbw = size / point.time;
   const double workers = options_.cluster.ranks;
   point.busbw = point.algbw * (2 * (workers - 1) / workers);

@@ -154,17 +154,17 @@ Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
   Seconds sum = steps.update;
   for (const auto& compute : steps.forward) sum += compute.duration;
   for (const auto& compute : steps.backward) sum += compute.duration;
+  const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
+  const auto shape = collective_group(*algorithm, *setup.cluster, setup.placement, steps.workers).shape;
   std::map<std::int64_t, Seconds> known;  // one evaluation a size
   for (const auto& bucket : steps.buckets) {
-    // Channels share the ports, chunks follow each other: in all, the whole bucket's bytes.
+    // Chunks follow each other: in all, the channels' whole shares.
     Bytes bytes{};
     for (const auto& piece : bucket.pieces) bytes += piece.schedule->bytes();
     const auto [entry, is_new] = known.try_emplace(bytes.count());
     if (is_new) {
-      const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
-      const auto shape = collective_group(*algorithm, *setup.cluster, setup.placement, steps.workers).shape;
-      entry->second =
-          alpha_beta_time(*algorithm->all_reduce(shape, bytes), *setup.cluster, devices, config.step_overhead);
+      const auto pieces = all_reduce_pieces(*algorithm, shape, bytes, config.channels, Bytes(0));
+      entry->second = alpha_beta_time(pieces, *setup.cluster, devices, config.step_overhead);
     }
     sum += entry->second;
   }

@@ -1,6 +1,7 @@
 // Short ways to run one collective or a static program, for tests.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,16 @@ inline int devices_per_node(const Network& network) {
   return cluster == nullptr ? 1 : cluster->options().devices_per_node;
 }
 
+// tests/mutation_test.py sets TANDEM_MUTATION and expects the closed-form tests to turn red.
+inline RunOptions mutated_options() {
+  const char* name = std::getenv("TANDEM_MUTATION");
+  const std::string mutation = name == nullptr ? "" : name;
+  RunOptions options;
+  if (mutation == "bandwidth") options.network.bandwidth_factor = 0.5;
+  if (mutation == "latency") options.network.latency_factor = 10;
+  return options;
+}
+
 inline double all_reduce_time(const Network& network, const std::string& algorithm, Bytes bytes,
                               const ExecutorOptions& options, int workers = 0, Bytes chunk = Bytes(0),
                               int channels = 1) {
@@ -37,11 +48,11 @@ inline double all_reduce_time(const Network& network, const std::string& algorit
   op.kind = Op::Kind::collective;
   op.name = algorithm;
   op.ranks = RankSet::range(0, ranks);
-  for (const auto& piece : cut_into_pieces(bytes, channels, chunk)) {
-    op.pieces.push_back({plugin->all_reduce(shape, piece.bytes), piece.channel});
-  }
+  op.pieces = all_reduce_pieces(*plugin, shape, bytes, channels, chunk);
   StaticProgram program(ranks, {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
-  return run({{&program, in_order(ranks), Seconds(0), options, {}}}, network, {}).jobs[0].makespan.count();
+  return run({{&program, in_order(ranks), Seconds(0), options, {}}}, network, mutated_options())
+      .jobs[0]
+      .makespan.count();
 }
 
 inline double all_reduce_time(const Network& network, const std::string& algorithm, Bytes bytes, double overhead) {

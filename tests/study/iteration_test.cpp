@@ -1,0 +1,230 @@
+// Whole iterations against closed forms, and laws that hold whatever the numbers are. Buckets go one after another on a
+// star, so the end of bucket b is max(ready_b, end_{b-1}) + ring(n_b): a recurrence that shares no code with the
+// engine.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include "sim/core/error.hpp"
+#include "sim/study/predict.hpp"
+#include "sim/study/setup.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr double kBandwidth = 3.125e9;
+constexpr double kLatency = 2e-6;
+constexpr double kOverhead = 4e-6;
+
+RunConfig base(const std::string& trace, int ranks) {
+  RunConfig config;
+  config.trace = trace;
+  config.device = "v100";
+  config.cluster.topology = "star";
+  config.cluster.ranks = ranks;
+  config.cluster.link_bandwidth = BytesPerSecond(kBandwidth);
+  config.cluster.link_latency = Seconds(kLatency);
+  config.step_overhead = Seconds(kOverhead);
+  config.details = Details::none;
+  return config;
+}
+
+// tests/mutation_test.py sets TANDEM_MUTATION and expects the tests below to turn red.
+RunConfig mutated(RunConfig config) {
+  const char* name = std::getenv("TANDEM_MUTATION");
+  const std::string mutation = name == nullptr ? "" : name;
+  if (mutation == "bandwidth") config.network.bandwidth_factor = 0.5;
+  if (mutation == "latency") config.network.latency_factor = 10;
+  if (mutation == "overlap") config.gradients = "after-backward:bucket=25MiB";
+  return config;
+}
+
+double iteration(const RunConfig& config) {
+  return number(predict(mutated(config)).row, "iteration_time_s");
+}
+
+double ring(int p, double n) {
+  return 2 * (p - 1) * (2 * kLatency + kOverhead + std::ceil(n / p) / kBandwidth);
+}
+
+struct Expected {
+  double iteration = 0;
+  double exposed = 0;
+};
+
+// Compute is serial; its dates are sums of the modelled times.
+Expected recurrence(const RunConfig& config) {
+  const auto setup = make_setup(config);
+  const auto& steps = setup->lowered.steps;
+  double clock = 0;
+  for (const auto& compute : steps.forward) clock += compute.duration.count();
+  std::vector<double> done;
+  for (const auto& compute : steps.backward) done.push_back(clock += compute.duration.count());
+  double end = 0;
+  for (std::size_t b = 0; b < steps.buckets.size(); ++b) {
+    const double ready = done[static_cast<std::size_t>(steps.buckets[b].ready_after)];
+    const auto bytes = static_cast<double>(setup->lowered.buckets[b].bytes.count());
+    end = std::max(ready, end) + ring(config.cluster.ranks, bytes);
+  }
+  return {std::max(end, clock) + steps.update.count(), std::max(0.0, end - clock)};
+}
+
+class Iteration : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Iteration, IsTheRecurrenceOfItsBuckets) {
+  for (const char* trace : {"lenet5", "resnet50", "vgg16"}) {
+    for (const int ranks : {2, 4, 5, 16}) {
+      auto config = base(trace, ranks);
+      config.gradients = GetParam();
+      const auto expected = recurrence(config);
+      const auto row = predict(mutated(config)).row;
+      // Where the parts of a ring are unequal by a byte, ranks end a few bytes apart.
+      const double tolerance = (ranks <= 4 ? 1e-9 : 1e-7) * expected.iteration;
+      EXPECT_NEAR(number(row, "iteration_time_s"), expected.iteration, tolerance) << trace << ranks;
+      EXPECT_NEAR(number(row, "exposed_comm_time_s"), expected.exposed, tolerance) << trace << ranks;
+      EXPECT_EQ(number(row, "bubble_time_s") + number(row, "input_time_s"), 0);
+      EXPECT_LE(number(row, "idle_time_s"), tolerance);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Overlap, Iteration, ::testing::Values("ddp", "per-layer"));
+INSTANTIATE_TEST_SUITE_P(NoOverlap, Iteration, ::testing::Values("after-backward"));
+
+TEST(Iterations, SeveralTakeSeveralTimesOne) {
+  auto config = base("lenet5", 4);
+  const double one = iteration(config);
+  config.iterations = 3;
+  EXPECT_NEAR(iteration(config), one, 1e-9 * one);
+}
+
+TEST(Baseline, OneRankOnlyComputes) {
+  const auto row = predict(base("resnet50", 1)).row;
+  EXPECT_NEAR(number(row, "iteration_time_s"), number(row, "compute_time_s"), 1e-12);
+  EXPECT_NEAR(number(row, "scaling_efficiency"), 1, 1e-12);
+  EXPECT_EQ(number(row, "simulated_flows"), 0);
+}
+
+TEST(Baseline, AlphaBetaIsComputePlusTheSumOfTheRings) {
+  const auto config = base("resnet50", 8);
+  const auto row = predict(mutated(config)).row;
+  double expected = number(row, "compute_time_s");
+  for (const auto& bucket : make_setup(config)->lowered.buckets) {
+    expected += ring(8, static_cast<double>(bucket.bytes.count()));
+  }
+  EXPECT_NEAR(number(row, "alpha_beta_time_s"), expected, 1e-9 * expected);
+}
+
+TEST(Baseline, ParameterServersAreExtraDevices) {
+  auto config = base("lenet5", 4);
+  config.algorithm = "parameter-server:servers=2";
+  config.gradients = "after-backward";
+  config.step_overhead = Seconds(0);
+  const auto row = predict(mutated(config)).row;
+  // Each of 4 workers pushes half of n to each of 2 servers, which then send it to all 4.
+  const double n = 431080 * 4.0;
+  const double expected = number(row, "compute_time_s") + 2 * (2 * kLatency + 4 * n / 2 / kBandwidth);
+  EXPECT_NEAR(number(row, "iteration_time_s"), expected, 1e-9 * expected);
+}
+
+// Laws. Data-parallel bsp on a star is free of contention, so they hold there (architecture.md, section 5).
+TEST(Laws, HoldOnContentionFreeRoutes) {
+  EXPECT_TRUE(rc::check("scaling laws of a bsp iteration on a star", [] {
+    auto config = base(*rc::gen::element<std::string>("lenet5", "resnet18"), *rc::gen::inRange(2, 9));
+    config.algorithm = *rc::gen::element<std::string>("ring", "halving-doubling", "direct");
+    // The folded form for other numbers has contention: members without a partner start while the pairs still fold.
+    if (config.algorithm == "halving-doubling") config.cluster.ranks = *rc::gen::element(2, 4, 8);
+    config.gradients = *rc::gen::element<std::string>("ddp", "per-layer", "after-backward");
+    config.cluster.link_bandwidth = BytesPerSecond(*rc::gen::inRange(1, 1000) * 1e7);
+    config.cluster.link_latency = Seconds(*rc::gen::inRange(0, 50) * 1e-6);
+    const double time = iteration(config);
+
+    auto faster = config;
+    faster.cluster.link_bandwidth = config.cluster.link_bandwidth * 2;
+    RC_ASSERT(iteration(faster) <= time * (1 + 1e-9));
+
+    auto sooner = config;
+    sooner.cluster.link_latency = config.cluster.link_latency / 2;
+    RC_ASSERT(iteration(sooner) <= time * (1 + 1e-9));
+
+    // Twice as slow in everything is twice as slow.
+    auto slower = config;
+    slower.device_scale = 0.5;
+    slower.cluster.link_bandwidth = config.cluster.link_bandwidth / 2;
+    slower.cluster.link_latency = config.cluster.link_latency * 2;
+    slower.step_overhead = config.step_overhead * 2;
+    RC_ASSERT(std::abs(iteration(slower) - 2 * time) <= 1e-9 * time);
+
+    // A star has no better or worse place, and P planes of one rate are one plane of P times the rate.
+    auto elsewhere = config;
+    elsewhere.placement = "random:seed=7";
+    RC_ASSERT(std::abs(iteration(elsewhere) - time) <= 1e-9 * time);
+    auto planes = config;
+    planes.cluster.topology = "star:planes=2";
+    RC_ASSERT(std::abs(iteration(planes) - iteration(faster)) <= 1e-9 * time);
+
+    // Compute bounds it below, no overlap bounds it above.
+    const auto row = predict(config).row;
+    RC_ASSERT(time >= number(row, "compute_time_s") * (1 - 1e-12));
+    RC_ASSERT(time <= number(row, "alpha_beta_time_s") * (1 + 1e-9));
+  }));
+}
+
+TEST(Breakdown, AddsUpOnRealTopologies) {
+  for (const char* topology : {"fat-tree", "torus", "mesh-rail-cube"}) {
+    auto config = base("resnet50", 16);
+    config.cluster.topology = topology;
+    config.overlap_slowdown = 1.1;
+    const auto row = predict(config).row;
+    const double sum = number(row, "compute_time_s") + number(row, "exposed_comm_time_s") +
+                       number(row, "bubble_time_s") + number(row, "idle_time_s") + number(row, "input_time_s");
+    EXPECT_NEAR(sum, number(row, "iteration_time_s"), 1e-12) << topology;
+  }
+}
+
+TEST(Scaling, StrongScalingSharesTheGlobalBatch) {
+  auto config = base("resnet50", 8);
+  config.scaling = Scaling::strong;
+  config.global_batch = 256;
+  const auto row = predict(config).row;
+  EXPECT_EQ(number(row, "batch_per_rank"), 32);
+  EXPECT_EQ(number(row, "samples_per_iteration"), 256);
+  EXPECT_LT(number(row, "scaling_efficiency"), 1);
+  config.cluster.ranks = 257;
+  EXPECT_THROW((void)predict(config), Error);
+}
+
+TEST(Limits, AMemoryThatIsTooSmallIsSaid) {
+  auto config = base("vgg16", 2);
+  config.memory = Bytes(1'000'000'000);
+  EXPECT_THROW((void)predict(config), Error);
+}
+
+TEST(Limits, AutoRefusesARunOfBillionsOfFlows) {
+  auto config = base("resnet50", 16384);
+  try {
+    (void)predict(config);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("flows"), std::string::npos);
+  }
+}
+
+TEST(Explain, NamesTheBound) {
+  auto config = base("vgg16", 8);
+  config.explain = true;
+  config.cluster.link_bandwidth = BytesPerSecond(1e8);
+  const auto explanation = predict(config).explanation.at(0);
+  EXPECT_NE(explanation.sentences.at(1).find("link bandwidth"), std::string::npos);
+  EXPECT_LT(explanation.with_double_bandwidth, explanation.with_double_device_speed);
+  config.cluster.link_bandwidth = BytesPerSecond(1e11);
+  EXPECT_NE(predict(config).explanation.at(0).sentences.at(1).find("compute"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tandem
