@@ -129,7 +129,10 @@ std::vector<std::string> remarks_of(const Trace& trace) {
                     "differed between the two",
                     ratio, 100 * kTolerance));
   }
-  for (const auto& line : unsteady_layers(trace)) remarks.push_back("unsteady: " + line);
+  // The recorder's own notes already name unsteady layers.
+  if (trace.notes.empty()) {
+    for (const auto& line : unsteady_layers(trace)) remarks.push_back("unsteady: " + line);
+  }
   for (const auto& note : trace.notes) remarks.push_back(note);
   return remarks;
 }
