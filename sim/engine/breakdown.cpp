@@ -167,19 +167,28 @@ class RankAccount {
   void charge(Reason reason, double begin, double end) {
     const Seconds length(end - begin);
     switch (reason) {
-      case kComm: result_.exposed_comm += length; return;
-      case kBubble: result_.bubble += length; return;
-      case kInput: result_.input += length; return;
-      case kIdle: result_.idle += length; return;
-      case kReasons: break;
+      case kComm:
+        result_.exposed_comm += length;
+        return;
+      case kBubble:
+        result_.bubble += length;
+        return;
+      case kInput:
+        result_.input += length;
+        return;
+      case kIdle:
+        result_.idle += length;
+        return;
+      case kReasons:
+        break;
     }
     // Dates that should be equal may differ in the last place.
     if (length.count() <= 1e-12 * std::max(1.0, end)) {
       result_.idle += length;
       return;
     }
-    throw internal_error(fmt::format("rank {} waits from {} s to {} s for no reason that the breakdown knows",
-                                     rank_.value, begin, end));
+    throw internal_error(
+        fmt::format("rank {} waits from {} s to {} s for no reason that the breakdown knows", rank_.value, begin, end));
   }
 
   const History& history_;

@@ -15,11 +15,13 @@ namespace {
 enum class TokenKind : std::uint64_t { start, stream, transfer, event, tick };
 constexpr int kKindShift = 61;
 
-Token make_token(TokenKind kind, std::uint64_t payload) { return (static_cast<Token>(kind) << kKindShift) | payload; }
+Token make_token(TokenKind kind, std::uint64_t payload) {
+  return (static_cast<Token>(kind) << kKindShift) | payload;
+}
 
 Token stream_token(Rank rank, StreamId stream, std::uint32_t generation) {
-  return make_token(TokenKind::stream, (static_cast<Token>(stream) << 56) | (static_cast<Token>(rank.value) << 32) |
-                                           generation);
+  return make_token(TokenKind::stream,
+                    (static_cast<Token>(stream) << 56) | (static_cast<Token>(rank.value) << 32) | generation);
 }
 constexpr std::int32_t kMaxRanks = 1 << 24;
 constexpr std::int32_t kMaxStreams = 1 << 5;
@@ -27,8 +29,8 @@ constexpr std::int32_t kMaxStreams = 1 << 5;
 // 29 bits of generation: a slot would have to be reused 500 million times within one latency to confuse two.
 constexpr std::uint32_t kTransferGenerations = (1u << 29) - 1;
 Token transfer_token(std::int32_t slot, std::uint32_t generation) {
-  return make_token(TokenKind::transfer, (static_cast<Token>(generation & kTransferGenerations) << 32) |
-                                             static_cast<std::uint32_t>(slot));
+  return make_token(TokenKind::transfer,
+                    (static_cast<Token>(generation & kTransferGenerations) << 32) | static_cast<std::uint32_t>(slot));
 }
 
 }  // namespace
@@ -111,8 +113,12 @@ void Executor::on_timer(Token token) {
       }
       break;
     }
-    case TokenKind::event: handle_event(events_[token & 0xffffffffu]); break;
-    case TokenKind::tick: handle_event(ticks_[token & 0xffffffffu]); break;
+    case TokenKind::event:
+      handle_event(events_[token & 0xffffffffu]);
+      break;
+    case TokenKind::tick:
+      handle_event(ticks_[token & 0xffffffffu]);
+      break;
   }
   drain();
 }
@@ -185,9 +191,9 @@ void Executor::register_dependencies(OpId id) {
       }
       if (dependency.from.kind != RankMap::Kind::all &&
           other.op.ranks.index_of(dependency.from.of(op.ranks.at(i))) < 0) {
-        throw internal_error(
-            fmt::format("operation '{}' on rank {} waits for '{}' on rank {}, which does not run it", op.name,
-                        op.ranks.at(i).value, other.op.name, dependency.from.of(op.ranks.at(i)).value));
+        throw internal_error(fmt::format("operation '{}' on rank {} waits for '{}' on rank {}, which does not run it",
+                                         op.name, op.ranks.at(i).value, other.op.name,
+                                         dependency.from.of(op.ranks.at(i)).value));
       }
       if (satisfied(dependency, op.ranks.at(i))) {
         ++arrivals;
@@ -257,9 +263,15 @@ void Executor::notify_dependents(OpId id, Rank rank) {
       for (int i = 0; i < op.ranks.size(); ++i) arrive(other, i);
     };
     switch (from.kind) {
-      case RankMap::Kind::same: arrive_at(rank); break;
-      case RankMap::Kind::shift: arrive_at(Rank{rank.value - from.value}); break;
-      case RankMap::Kind::exchange: arrive_at(Rank{rank.value ^ from.value}); break;
+      case RankMap::Kind::same:
+        arrive_at(rank);
+        break;
+      case RankMap::Kind::shift:
+        arrive_at(Rank{rank.value - from.value});
+        break;
+      case RankMap::Kind::exchange:
+        arrive_at(Rank{rank.value ^ from.value});
+        break;
       case RankMap::Kind::fixed:
         if (rank.value == from.value) arrive_everywhere();
         break;
@@ -317,7 +329,9 @@ void Executor::begin(OpId id, int index) {
   const auto rank = record.op.ranks.at(index);
   switch (record.op.kind) {
     case Op::Kind::compute:
-    case Op::Kind::delay: begin_compute(id, index); break;
+    case Op::Kind::delay:
+      begin_compute(id, index);
+      break;
     case Op::Kind::transfer: {
       const auto receiver = record.op.peer.of(rank);
       if (receiver.value < 0 || receiver.value >= history_.ranks) {
@@ -356,8 +370,7 @@ void Executor::set_compute_timer(Rank rank, StreamId stream) {
   auto& state = ranks_[rank.index()].streams[static_cast<std::size_t>(stream)];
   const auto kind = history_.ops[static_cast<std::size_t>(state.running)].op.kind;
   const double rate = kind == Op::Kind::compute ? compute_rate(rank) : 1;
-  backend_.at(Seconds(state.updated + state.remaining / rate), *this,
-              stream_token(rank, stream, ++state.generation));
+  backend_.at(Seconds(state.updated + state.remaining / rate), *this, stream_token(rank, stream, ++state.generation));
 }
 
 void Executor::reclock_compute(Rank rank, double old_rate) {
@@ -378,7 +391,9 @@ void Executor::set_communicating(Rank rank, int change) {
   if (options_.overlap_slowdown != 1 && compute_rate(rank) != old_rate) reclock_compute(rank, old_rate);
 }
 
-void Executor::finish(OpId id, int index) { completions_.emplace_back(id, index); }
+void Executor::finish(OpId id, int index) {
+  completions_.emplace_back(id, index);
+}
 
 void Executor::drain() {
   // Programs may emit from within on_done, and completions may come at once: a work list instead of recursion.
@@ -540,8 +555,7 @@ void Executor::request_step(OpId id, int piece, int member, int step) {
   const auto& op = history_.ops[static_cast<std::size_t>(id)].op;
   auto& state = *states_[static_cast<std::size_t>(id)].collective;
   const auto& description = op.pieces[static_cast<std::size_t>(piece)];
-  const bool enters_stage =
-      step == 0 || description.schedule->stage(step) != description.schedule->stage(step - 1);
+  const bool enters_stage = step == 0 || description.schedule->stage(step) != description.schedule->stage(step - 1);
   if (state.pipelined[static_cast<std::size_t>(description.channel)] && enters_stage) {
     auto& queue = state.stages[stage_key(state, description, step, member)];
     if (queue.busy >= 0) {
@@ -677,7 +691,8 @@ void Executor::launch(std::int32_t slot) {
   }
   // Only a real flow starts here and now: whatever ends at once goes through a timer, so that a step is never
   // advanced while its messages are still being sent.
-  const bool at_once = transfer.bytes == 0 || placement_[transfer.sender.index()] == placement_[transfer.receiver.index()];
+  const bool at_once =
+      transfer.bytes == 0 || placement_[transfer.sender.index()] == placement_[transfer.receiver.index()];
   if (delay > 0 || at_once) {
     backend_.at(now() + Seconds(delay), *this, transfer_token(slot, transfer.generation));
   } else {

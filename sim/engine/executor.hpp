@@ -15,12 +15,12 @@
 namespace tandem {
 
 struct ExecutorOptions {
-  Seconds step_overhead{};            // added to the route's latency before every transfer
-  BytesPerSecond reduce_rate{};       // at which a receiver adds what it received; 0: free
-  BytesPerSecond copy_rate{};         // at which a receiver stores what it need not add; 0: free
-  double overlap_slowdown = 1;        // compute takes this many times as long while the rank communicates
+  Seconds step_overhead{};       // added to the route's latency before every transfer
+  BytesPerSecond reduce_rate{};  // at which a receiver adds what it received; 0: free
+  BytesPerSecond copy_rate{};    // at which a receiver stores what it need not add; 0: free
+  double overlap_slowdown = 1;   // compute takes this many times as long while the rank communicates
   double latency_factor = 1;
-  bool wait_for_latency = true;       // false where the network model itself delays flows (lv08)
+  bool wait_for_latency = true;          // false where the network model itself delays flows (lv08)
   std::vector<double> compute_slowdown;  // a rank; empty: 1
 };
 
@@ -30,8 +30,8 @@ class Executor final : public Backend::Listener, private Emit {
   Executor(Program& program, std::vector<DeviceId> placement, Seconds start, const Network& network, Backend& backend,
            ExecutorOptions options, std::vector<Event> events);
 
-  void start();                      // before the backend runs
-  void check_complete() const;       // throws a model error that names what is unfinished and why
+  void start();                 // before the backend runs
+  void check_complete() const;  // throws a model error that names what is unfinished and why
   [[nodiscard]] const History& history() const { return history_; }
   [[nodiscard]] std::int64_t flows() const { return flows_; }
   [[nodiscard]] std::int64_t bytes_injected() const { return bytes_injected_; }
@@ -41,17 +41,17 @@ class Executor final : public Backend::Listener, private Emit {
 
  private:
   struct StreamState {
-    std::deque<OpId> queue;          // in order of emission, or of becoming ready
+    std::deque<OpId> queue;  // in order of emission, or of becoming ready
     OpId running = -1;
     OpId last = -1;
-    std::uint32_t generation = 0;    // tells stale timers
-    double remaining = 0;            // compute: work left, in seconds at full speed
+    std::uint32_t generation = 0;  // tells stale timers
+    double remaining = 0;          // compute: work left, in seconds at full speed
     double updated = 0;
   };
   struct RankState {
     std::vector<StreamState> streams;
-    int communicating = 0;           // collectives and transfers entered and not done
-    double receive_busy_until = 0;   // serial reduction and copying of what arrives
+    int communicating = 0;          // collectives and transfers entered and not done
+    double receive_busy_until = 0;  // serial reduction and copying of what arrives
     bool dead = false;
   };
   struct Dependent {
@@ -70,10 +70,10 @@ class Executor final : public Backend::Listener, private Emit {
   struct CollectiveState {
     std::vector<char> entered;
     std::vector<std::int32_t> pieces_left;
-    std::vector<std::vector<std::int32_t>> held;            // by receiver: transfers that wait for its entry
-    std::vector<std::vector<PieceMember>> pieces;           // [piece][member]
-    std::map<std::int64_t, StageQueue> stages;              // key: (channel, stage, member)
-    std::vector<char> pipelined;                            // by channel: has several chunks
+    std::vector<std::vector<std::int32_t>> held;   // by receiver: transfers that wait for its entry
+    std::vector<std::vector<PieceMember>> pieces;  // [piece][member]
+    std::map<std::int64_t, StageQueue> stages;     // key: (channel, stage, member)
+    std::vector<char> pipelined;                   // by channel: has several chunks
     int stages_per_channel = 1;
   };
   struct OpState {
@@ -160,8 +160,8 @@ class Executor final : public Backend::Listener, private Emit {
   std::map<CancelGroup, std::vector<OpId>> groups_;
   std::deque<std::pair<OpId, std::int32_t>> completions_;
   std::deque<std::pair<Rank, StreamId>> dirty_;
-  std::vector<Send> sends_;        // scratch
-  std::vector<LinkId> path_;       // scratch
+  std::vector<Send> sends_;   // scratch
+  std::vector<LinkId> path_;  // scratch
   OpId cause_ = -1;
   Rank cause_rank_;
   bool in_event_ = false;

@@ -20,18 +20,18 @@ enum class OpStatus : std::uint8_t { waiting, ready, running, done, cancelled };
 struct OpOnRank {
   double start = 0;
   double end = 0;
-  std::int32_t missing = 0;     // arrivals still needed before it may start
-  OpId stream_predecessor = -1; // what its stream ran just before
+  std::int32_t missing = 0;      // arrivals still needed before it may start
+  OpId stream_predecessor = -1;  // what its stream ran just before
   OpStatus status = OpStatus::waiting;
 };
 
 struct OpRecord {
   Op op;
-  std::vector<OpOnRank> on;       // one a rank of op.ranks
-  std::vector<Interval> active;   // times with at least one transfer of the operation under way, in order
-  OpId cause = -1;                // the completion whose on_done emitted it ...
+  std::vector<OpOnRank> on;      // one a rank of op.ranks
+  std::vector<Interval> active;  // times with at least one transfer of the operation under way, in order
+  OpId cause = -1;               // the completion whose on_done emitted it ...
   Rank cause_rank;
-  bool caused_by_event = false;   // ... or an event
+  bool caused_by_event = false;  // ... or an event
   double emitted = 0;
 };
 

@@ -89,10 +89,11 @@ std::string run_in_child(const std::function<std::string()>& body) {
   const auto last_words = words == nullptr ? std::string() : first_line_of(words);
   if (words != nullptr) std::fclose(words);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty()) {
-    const auto how = WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
-                                         : fmt::format("exit status {}", WEXITSTATUS(status));
-    throw internal_error(fmt::format("the simulation process ended by {}{}{}", how, last_words.empty() ? "" : ": ",
-                                     last_words));
+    const auto how = WIFSIGNALED(status)
+                         ? fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+                         : fmt::format("exit status {}", WEXITSTATUS(status));
+    throw internal_error(
+        fmt::format("the simulation process ended by {}{}{}", how, last_words.empty() ? "" : ": ", last_words));
   }
   if (answer[0] != kGood) throw Error(static_cast<ErrorKind>(answer[0] - '0'), answer.substr(1));
   return answer.substr(1);

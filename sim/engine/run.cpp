@@ -12,12 +12,24 @@ namespace tandem {
 using nlohmann::json;
 
 // The wire form between child and parent; CBOR keeps doubles exactly.
-static void to_json(json& j, const Seconds& s) { j = s.count(); }
-static void from_json(const json& j, Seconds& s) { s = Seconds(j.get<double>()); }
-static void to_json(json& j, const Rank& r) { j = r.value; }
-static void from_json(const json& j, Rank& r) { r.value = j.get<std::int32_t>(); }
-static void to_json(json& j, const LinkId& l) { j = l.value; }
-static void from_json(const json& j, LinkId& l) { l.value = j.get<std::int32_t>(); }
+static void to_json(json& j, const Seconds& s) {
+  j = s.count();
+}
+static void from_json(const json& j, Seconds& s) {
+  s = Seconds(j.get<double>());
+}
+static void to_json(json& j, const Rank& r) {
+  j = r.value;
+}
+static void from_json(const json& j, Rank& r) {
+  r.value = j.get<std::int32_t>();
+}
+static void to_json(json& j, const LinkId& l) {
+  j = l.value;
+}
+static void from_json(const json& j, LinkId& l) {
+  l.value = j.get<std::int32_t>();
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Breakdown, compute, exposed_comm, bubble, idle, input)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkUse, link, bytes, flows, busy, saturated)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Span, op, rank, start, end)

@@ -17,7 +17,7 @@ struct Job {
   std::vector<DeviceId> placement;  // a rank
   Seconds start{};
   ExecutorOptions options;
-  std::vector<Event> events;        // disturbances that the engine carries out and tells the program of
+  std::vector<Event> events;  // disturbances that the engine carries out and tells the program of
 };
 
 struct RunOptions {

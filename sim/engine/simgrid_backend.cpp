@@ -5,11 +5,13 @@
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
-#include <simgrid/version.h>
 
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
+
+// Not self-contained: after s4u.hpp.
+#include <simgrid/version.h>
 
 #include "sim/core/error.hpp"
 
@@ -102,8 +104,8 @@ struct SimgridBackend::Impl {
     const bool lv08 = options.model == NetworkModelOptions::Model::lv08;
     for (std::size_t i = 0; i < network.links().size(); ++i) {
       const auto& link = network.links()[i];
-      auto* created = zone->get_iface()->create_link(fmt::format("l{}", i),
-                                                     link.bandwidth.count() * options.bandwidth_factor);
+      auto* created =
+          zone->get_iface()->create_link(fmt::format("l{}", i), link.bandwidth.count() * options.bandwidth_factor);
       if (lv08) created->set_latency(link.latency.count() * options.latency_factor);
       links.push_back(created->seal());
     }
@@ -254,9 +256,13 @@ SimgridBackend::SimgridBackend(const Network& network, const NetworkModelOptions
 }
 
 // The engine lives as long as the process; tearing it down buys nothing and SimGrid cannot start another.
-SimgridBackend::~SimgridBackend() { (void)impl_->engine.release(); }
+SimgridBackend::~SimgridBackend() {
+  (void)impl_->engine.release();
+}
 
-Seconds SimgridBackend::now() const { return Seconds(sg4::Engine::get_clock()); }
+Seconds SimgridBackend::now() const {
+  return Seconds(sg4::Engine::get_clock());
+}
 
 void SimgridBackend::at(Seconds date, Listener& listener, Token token) {
   const double when = std::max(date.count(), sg4::Engine::get_clock());

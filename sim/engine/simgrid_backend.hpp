@@ -16,7 +16,7 @@ struct NetworkModelOptions {
     lv08         // SimGrid's default TCP model: latency x 13.01, bandwidth x 0.97, cross-traffic
   };
   Model model = Model::alpha_beta;
-  double bandwidth_factor = 1;             // of every link
+  double bandwidth_factor = 1;  // of every link
   double latency_factor = 1;
   std::vector<std::string> configuration;  // "key:value", handed to SimGrid as they are
   bool measure_saturation = false;         // LinkUse::saturated; costs one look at the used links per date
@@ -35,7 +35,7 @@ class SimgridBackend final : public Backend {
   void cancel_flow(std::int32_t flow) override;
   void set_bandwidth(LinkId link, BytesPerSecond bandwidth) override;
 
-  void run();  // until no timer and no flow is left
+  void run();                                            // until no timer and no flow is left
   [[nodiscard]] std::vector<LinkUse> link_uses() const;  // of links that carried something
 
  private:

@@ -36,7 +36,8 @@ void check_names(std::string_view what, std::span<const std::string> names) {
   std::set<std::string_view> seen;
   for (const auto& name : names) {
     check_name(what, name);
-    if (!seen.insert(name).second) throw internal_error(fmt::format("results: more than one {} is named '{}'", what, name));
+    if (!seen.insert(name).second)
+      throw internal_error(fmt::format("results: more than one {} is named '{}'", what, name));
   }
 }
 
