@@ -19,9 +19,9 @@ DigitKind digit_kind(const Network& network, const std::vector<DeviceId>& device
   const auto at = [&](int i) { return devices[static_cast<std::size_t>(i * stride)]; };
   bool full = true;
   bool ring = true;
-  for (int i = 0; i < radix; ++i) {
+  for (int i = 0; i < radix && (full || ring); ++i) {
     ring = ring && is_direct(network, at(i), at((i + 1) % radix));
-    for (int j = 0; j < radix; ++j) full = full && (i == j || is_direct(network, at(i), at(j)));
+    for (int j = 0; j < radix && full; ++j) full = i == j || is_direct(network, at(i), at(j));
   }
   if (full) return DigitKind::full_mesh;
   return ring ? DigitKind::ring : DigitKind::switched;

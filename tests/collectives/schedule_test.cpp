@@ -218,6 +218,17 @@ TEST(CollectiveShape, ReadsDigitsAndNodesFromAddresses) {
   EXPECT_EQ(corner.digits[0].radix, 2);
 }
 
+// Finding out how a digit's devices are joined once took the square of their number.
+TEST(CollectiveShape, OfAMillionDevicesIsFoundAtOnce) {
+  constexpr int kDevices = 1'000'000;
+  const auto network = make_topology("star", {kDevices, BytesPerSecond(1e9), Seconds(1e-6)});
+  std::vector<DeviceId> devices;
+  for (int i = 0; i < kDevices; ++i) devices.push_back(DeviceId{i});
+  const auto shape = group_shape(*network, devices, 1);
+  ASSERT_EQ(shape.digits.size(), 1u);
+  EXPECT_EQ(shape.digits[0].kind, DigitKind::switched);
+}
+
 TEST(CollectiveErrors, ImpossibleShapesAreRefused) {
   GroupShape shapeless;
   shapeless.workers = 6;
