@@ -123,6 +123,16 @@ Seconds ComputeModel::modelled(const Layer& layer, Pass pass, double fraction) c
   return Seconds(std::max(arithmetic, memory)) + device_.launch_overhead;
 }
 
+// Whether some layer's batch curve reaches the batch: below or above it times are in proportion.
+bool ComputeModel::within_curves() const {
+  const double fraction = static_cast<double>(batch_) / static_cast<double>(trace_.batch);
+  return std::any_of(trace_.layers.begin(), trace_.layers.end(), [&](const Layer& layer) {
+    return std::any_of(layer.splits.begin(), layer.splits.end(), [&](const SplitCurve& split) {
+      return split.axis == SplitCurve::Axis::batch && split.fraction <= fraction && fraction < 1;
+    });
+  });
+}
+
 std::vector<std::string> ComputeModel::assumptions() const {
   std::vector<std::string> sentences;
   if (modelled_) {
@@ -132,12 +142,8 @@ std::vector<std::string> ComputeModel::assumptions() const {
   } else {
     sentences.push_back(
         fmt::format("compute times are measured ({}, {}, batch {})", trace_.recorder, trace_.device, trace_.batch));
-    const bool has_curve = std::any_of(trace_.layers.begin(), trace_.layers.end(), [](const Layer& layer) {
-      return std::any_of(layer.splits.begin(), layer.splits.end(),
-                         [](const SplitCurve& split) { return split.axis == SplitCurve::Axis::batch; });
-    });
     if (batch_ != trace_.batch) {
-      sentences.push_back(has_curve
+      sentences.push_back(within_curves()
                               ? fmt::format("times at batch {} are interpolated on the recorded batch curves", batch_)
                               : fmt::format("times at batch {} are extrapolated in proportion to the batch", batch_));
     }

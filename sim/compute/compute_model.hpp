@@ -3,7 +3,6 @@
 // clamped to a roofline (3x3 convolutions beat the direct-FLOP peak by Winograd's algorithm).
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +56,7 @@ class ComputeModel {
  private:
   [[nodiscard]] Seconds measured(const Layer& layer, Pass pass, double batch_fraction) const;
   [[nodiscard]] Seconds modelled(const Layer& layer, Pass pass, double batch_fraction) const;
+  [[nodiscard]] bool within_curves() const;
 
   const Trace& trace_;
   ComputeOptions options_;

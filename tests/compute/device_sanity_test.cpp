@@ -1,0 +1,100 @@
+// The V100 preset beside measurements made by others (../shared/reference): printed to be looked at, and held only to
+// the order of magnitude, which is all that "modelled" promises. Skipped where the reference data are not there.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "sim/compute/compute_model.hpp"
+#include "sim/core/text.hpp"
+#include "traces/importer.hpp"
+#include "traces/layer_work.hpp"
+#include "traces/models/models.hpp"
+
+namespace tandem {
+namespace {
+
+std::filesystem::path reference(const std::string& name) {
+  return std::filesystem::path(TANDEM_SOURCE_DIR).parent_path() / "shared/reference/layer_profiles" / name;
+}
+
+// Columns of a row of DeepBench's table.
+enum Column { kName, kWidth, kHeight, kIn, kBatch, kOut, kKernelW, kKernelH, kPadW, kPadH, kStrideW, kStrideH, kTimes };
+
+Trace convolution(const std::vector<std::string>& cells) {
+  const auto number = [&](int column) { return std::stoi(cells.at(static_cast<std::size_t>(column))); };
+  Layer layer;
+  layer.name = "conv";
+  layer.kind = OpKind::conv;
+  layer.kernel = {number(kKernelH), number(kKernelW)};
+  layer.stride = {number(kStrideH), number(kStrideW)};
+  layer.pad_begin = layer.pad_end = {number(kPadH), number(kPadW)};
+  layer.dilation = {1, 1};
+  const std::int64_t batch = number(kBatch);
+  layer.input_shapes = {{batch, number(kIn), number(kHeight), number(kWidth)}};
+  layer.output_shape = {batch, number(kOut)};
+  for (std::size_t d = 0; d < 2; ++d) {
+    layer.output_shape.push_back(window_extent(layer.input_shapes[0][d + 2], layer.kernel[d], layer.stride[d],
+                                               layer.pad_begin[d], layer.pad_end[d], 1));
+  }
+  layer.parameters = {{"weight", {number(kOut), number(kIn), number(kKernelH), number(kKernelW)}}};
+  set_flops(layer);
+  Trace trace;
+  trace.model = "one convolution";
+  trace.batch = batch;
+  trace.layers = {layer};
+  return trace;
+}
+
+TEST(DeviceSanity, V100BesideDeepBench) {
+  const auto path = reference("deepbench_conv_v100_fp32.csv");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  double log_ratio[3]{};
+  double log_square[3]{};
+  int rows[3]{};
+  while (std::getline(file, line)) {
+    const auto cells = split(line, ',');
+    const auto trace = convolution(cells);
+    const ComputeModel model(trace, {0, "v100", 1});
+    for (std::size_t pass = 0; pass < 3; ++pass) {
+      if (kTimes + pass >= cells.size() || cells[kTimes + pass].empty()) continue;
+      const double measured = std::stod(cells[kTimes + pass]) * 1e-3;
+      const double ratio = std::log(model.time(LayerId{0}, static_cast<Pass>(pass)).count() / measured);
+      log_ratio[pass] += ratio;
+      log_square[pass] += ratio * ratio;
+      ++rows[pass];
+    }
+  }
+  for (std::size_t pass = 0; pass < 3; ++pass) {
+    ASSERT_GT(rows[pass], 20);
+    const double mean = log_ratio[pass] / rows[pass];
+    const double spread = std::sqrt(log_square[pass] / rows[pass] - mean * mean);
+    fmt::print(
+        "{}: modelled / measured is {:.2f} (geometric mean of {} convolutions), x/{:.2f} one standard deviation\n",
+        to_text(static_cast<Pass>(pass)), std::exp(mean), rows[pass], std::exp(spread));
+    EXPECT_LT(std::abs(mean), std::log(3.0));
+  }
+}
+
+TEST(DeviceSanity, V100BesidePipeDreamsVgg16) {
+  const auto path = reference("pipedream/vgg16.graph.txt");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  const auto measured = import_trace(path.string(), "pipedream:batch=128");
+  const auto model = build_model("vgg16", 128);
+  const ComputeModel modelled(model, {0, "v100", 1});
+  const double there = (measured.total(Pass::forward) + measured.total(Pass::backward_weight)).count();
+  const double here =
+      (modelled.total(Pass::forward) + modelled.total(Pass::backward_data) + modelled.total(Pass::backward_weight))
+          .count();
+  fmt::print("VGG-16 at batch 128: modelled {:.0f} ms, profiled layer by layer {:.0f} ms, ratio {:.2f}\n", here * 1e3,
+             there * 1e3, here / there);
+  EXPECT_LT(std::abs(std::log(here / there)), std::log(3.0));
+}
+
+}  // namespace
+}  // namespace tandem
