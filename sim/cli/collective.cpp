@@ -113,16 +113,10 @@ int collective_command(const std::vector<std::string>& arguments) {
     points.push_back(bench.all_reduce(size));
     records.push_back(as_record(points.back()));
   }
-  switch (format) {
-    case Format::json:
-      print(to_json(records));
-      break;
-    case Format::csv:
-      print(to_csv(records));
-      break;
-    case Format::table:
-      print(as_table(config, bench, points));
-      break;
+  if (format == Format::table) {
+    print(as_table(config, bench, points));
+  } else {
+    print_records(format, records);
   }
   return 0;
 }

@@ -1,13 +1,11 @@
 #include "sim/cli/output.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
@@ -65,18 +63,23 @@ void flush_output() {
   if (std::ferror(stdout) != 0) throw input_error("cannot write to standard output");
 }
 
-void check_output(const std::string& path) {
-  namespace fs = std::filesystem;
-  if (path.empty()) throw usage_error("the output file has no name");
-  std::error_code code;
-  if (fs::is_directory(path, code)) throw input_error(fmt::format("{}: cannot be written: it is a folder", path));
-  const auto parent = fs::path(path).parent_path();
-  const auto folder = parent.empty() ? std::string(".") : parent.string();
-  if (!fs::is_directory(folder, code))
-    throw input_error(fmt::format("{}: cannot be written: there is no folder '{}'", path, folder));
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw input_error(fmt::format("{}: cannot be written in folder '{}': {}", path, folder, std::strerror(errno)));
+void print_records(Format format, const std::vector<Record>& records) {
+  switch (format) {
+    case Format::json:
+      print(to_json(records));
+      break;
+    case Format::csv:
+      print(to_csv(records));
+      break;
+    case Format::table:
+      print(to_table(records));
+      break;
   }
+}
+
+void check_output(const std::string& path) {
+  if (path.empty()) throw usage_error("the output file has no name");
+  check_results_path(path);
 }
 
 std::string command_text(const std::string& command, const std::vector<std::string>& arguments) {
@@ -84,7 +87,9 @@ std::string command_text(const std::string& command, const std::vector<std::stri
   std::string text = "tandem " + command;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto name = arguments[i].substr(0, arguments[i].find('='));
-    if (std::find(without.begin(), without.end(), name) == without.end()) {
+    if (name.starts_with("-j")) {  // short for --jobs, its value in this word or in the next
+      if (name == "-j") ++i;
+    } else if (std::find(without.begin(), without.end(), name) == without.end()) {
       text += " " + arguments[i];
     } else if (name == arguments[i]) {
       ++i;  // its value

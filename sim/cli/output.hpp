@@ -18,6 +18,8 @@ enum class Format { table, json, csv };
 // To standard output. Input error where it cannot be written.
 void print(const std::string& text);
 void flush_output();
+// As one JSON array, as CSV or as a table.
+void print_records(Format format, const std::vector<Record>& records);
 
 // Input error, before any work is done, where a file of this name could not be written.
 void check_output(const std::string& path);

@@ -46,11 +46,8 @@ json as_json(const RunConfig& config, const Prediction& prediction) {
 }
 
 std::string headline(const RunConfig& config, const Record& row) {
-  auto text = fmt::format("{} (trace {}), {} ranks on {}, batch {} a rank\n\n", text_of(row, "model"), config.trace,
-                          text_of(row, "ranks"), text_of(row, "instance"),
-                          config.batch > 0 || !find_field(row, "batch_per_rank")
-                              ? fmt::format("{}", config.batch)
-                              : fmt::format("{:.0f}", number_of(row, "batch_per_rank")));
+  auto text = fmt::format("{} (trace {}), {} ranks on {}, batch {:.0f} a rank\n\n", text_of(row, "model"), config.trace,
+                          text_of(row, "ranks"), text_of(row, "instance"), number_of(row, "batch_per_rank"));
   text +=
       aligned({{"iteration time", text_of(row, "iteration_time_s")},
                {"throughput", fmt::format("{:.4g} samples/s", number_of(row, "throughput_samples_per_s"))},

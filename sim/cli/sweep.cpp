@@ -123,8 +123,7 @@ std::vector<std::string> table_columns(const Sweep& sweep) {
 }
 
 void print_rows(Format format, const Sweep& sweep, const std::vector<Record>& rows) {
-  if (format == Format::json) return print(to_json(rows));
-  if (format == Format::csv) return print(to_csv(rows));
+  if (format != Format::table) return print_records(format, rows);
   std::vector<Record> narrow;
   for (const auto& row : rows) narrow.push_back(select(row, table_columns(sweep)));
   print(to_table(narrow));
@@ -141,17 +140,8 @@ int dry_run(const Sweep& sweep, Format format) {
                            {"fidelity", "1", std::string("flow")},
                            {"estimated_flows", "1", predicted_flows(*setup)}}));
   }
-  switch (format) {
-    case Format::json:
-      print(to_json(rows));
-      break;
-    case Format::csv:
-      print(to_csv(rows));
-      break;
-    case Format::table:
-      print(to_table(rows) + fmt::format("{} runs\n", rows.size()));
-      break;
-  }
+  print_records(format, rows);
+  if (format == Format::table) print(fmt::format("{} runs\n", rows.size()));
   return 0;
 }
 

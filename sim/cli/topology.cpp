@@ -74,6 +74,7 @@ Record characteristics_of(const Cluster& cluster, const Prices& prices) {
   const auto& topology = cluster.topology();
   const auto c = topology.characteristics();
   const auto items = topology.cost_items();
+  const double end_points = static_cast<double>(cluster.options().nics_per_node) / cluster.options().devices_per_node;
   Record row;
   const auto count = [&](const char* name, std::int64_t value) { row.push_back({name, "1", value}); };
   const auto real = [&](const char* name, double value) { row.push_back({name, "1", value}); };
@@ -85,7 +86,7 @@ Record characteristics_of(const Cluster& cluster, const Prices& prices) {
   count("max_switch_radix", c.max_switch_radix);
   count("links", c.links);
   real("ports_per_device", cluster.ports_per_device());
-  real("switch_ports_per_device", c.switch_ports_per_device);
+  real("switch_ports_per_device", c.switch_ports_per_device * end_points);
   count("diameter", c.diameter);
   real("mean_path", c.mean_path);
   real("bisection_links", c.bisection_links);
@@ -95,7 +96,6 @@ Record characteristics_of(const Cluster& cluster, const Prices& prices) {
   count("board_links", items.board_links);
   count("copper_cables", items.copper_cables);
   count("optical_cables", items.optical_cables);
-  const double end_points = static_cast<double>(cluster.options().nics_per_node) / cluster.options().devices_per_node;
   row.push_back({"cost_per_device", "USD", cost_per_device(topology, prices) * end_points});
   return row;
 }

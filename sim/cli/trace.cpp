@@ -28,20 +28,6 @@ CommandSpec spec_of(const char* synopsis, const char* help, const char* word, st
   return spec;
 }
 
-void print_records(Format format, const std::vector<Record>& records) {
-  switch (format) {
-    case Format::json:
-      print(to_json(records));
-      break;
-    case Format::csv:
-      print(to_csv(records));
-      break;
-    case Format::table:
-      print(to_table(records));
-      break;
-  }
-}
-
 int list_traces(const Words& arguments) {
   auto spec =
       spec_of("tandem trace list [options]", "Shipped traces, and models whose layers are built in.", "word", 0);

@@ -76,6 +76,10 @@ class Run(program.Case):
             self.assertIn(words, text)
         self.assertNotIn("cycle", text)
 
+    def test_table_says_the_batch_that_was_run(self):
+        text = self.good("run", *FAST, "--scaling", "strong", "--batch", "32")
+        self.assertIn("batch 8 a rank", text)
+
     def test_explain(self):
         explanation = self.good_json("run", *FAST, "--explain")["explanation"]
         self.assertTrue(explanation["sentences"])

@@ -38,6 +38,13 @@ class Sweep(program.Case):
             self.assertEqual(list(file["runs/case"][:]), [b"square", b"square", b"hub", b"hub"])
             self.assertEqual(list(file["runs/ranks"][:]), [16, 2, 16, 2])
 
+    def test_short_options_leave_no_trace_in_the_file(self):
+        self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2\n")
+        for name, words in [("a.h5", ["-j", "1"]), ("b.h5", ["-j2"]), ("c.h5", [])]:
+            self.good("sweep", "s.ini", *words, "--output", name)
+        self.assertEqual((self.path / "a.h5").read_bytes(), (self.path / "c.h5").read_bytes())
+        self.assertEqual((self.path / "b.h5").read_bytes(), (self.path / "c.h5").read_bytes())
+
     def test_dry_run(self):
         self.write("s.ini", STUDY)
         rows = json.loads(self.good("sweep", "s.ini", "--dry-run", "--format", "json"))

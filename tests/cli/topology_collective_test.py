@@ -36,6 +36,8 @@ class Topology(program.Case):
     def test_nodes(self):
         row = self.good_json("topology", "star", "--nodes", "4", "--devices-per-node", "4", "--route", "0", "5")[0]
         self.assertEqual((row["devices"], row["nodes"]), (16, 4))
+        # Four NICs for sixteen devices: the switch has a quarter of a port a device.
+        self.assertEqual((row["ports_per_device"], row["switch_ports_per_device"]), (0.25, 0.25))
         self.assertGreater(len(row["route"]), 2)
 
 
