@@ -1,12 +1,16 @@
 #include "sim/engine/process.hpp"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "sim/core/error.hpp"
 
@@ -15,17 +19,23 @@ namespace {
 
 constexpr char kGood = 'R';  // otherwise '0' + ErrorKind
 
-[[noreturn]] void child(const std::function<std::string()>& body, int out) {
-  std::string answer;
+std::string answer_of(const std::function<std::string()>& body) {
+  const auto failed = [](ErrorKind kind, const char* what) {
+    return static_cast<char>('0' + static_cast<int>(kind)) + std::string(what);
+  };
   try {
-    answer = kGood + body();
+    return kGood + body();
   } catch (const Error& error) {
-    answer = static_cast<char>('0' + static_cast<int>(error.kind())) + std::string(error.what());
+    return failed(error.kind(), error.what());
   } catch (const std::bad_alloc&) {
-    answer = static_cast<char>('0' + static_cast<int>(ErrorKind::model)) + std::string("the run needs too much memory");
+    return failed(ErrorKind::model, "the run needs too much memory");
   } catch (const std::exception& error) {
-    answer = static_cast<char>('0' + static_cast<int>(ErrorKind::internal)) + std::string(error.what());
+    return failed(ErrorKind::internal, error.what());
   }
+}
+
+[[noreturn]] void work(const std::function<std::string()>& body, int out) {
+  const auto answer = answer_of(body);
   const char* data = answer.data();
   std::size_t left = answer.size();
   while (left > 0) {
@@ -36,8 +46,13 @@ constexpr char kGood = 'R';  // otherwise '0' + ErrorKind
     left -= static_cast<std::size_t>(written);
   }
   ::close(out);
-  // No destructors and no flushing of what the parent had buffered.
-  ::_exit(0);
+  ::_exit(0);  // no destructors and no flushing of what the parent had buffered
+}
+
+// A parent that is killed cannot end its child, and a simulation may go on for an hour.
+void end_with(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);  // it was gone before
 }
 
 std::string read_all(int in) {
@@ -62,41 +77,55 @@ std::string first_line_of(std::FILE* file) {
 
 }  // namespace
 
-std::string run_in_child(const std::function<std::string()>& body) {
+Child start_child(const std::function<std::string()>& body, const std::function<void()>& prepare) {
   int ends[2];
   if (::pipe(ends) != 0) throw model_error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  std::FILE* words = std::tmpfile();  // what the child says before it dies
   std::fflush(nullptr);
+  const auto parent = ::getpid();
   const auto pid = ::fork();
   if (pid < 0) {
     const auto reason = errno;
     ::close(ends[0]);
     ::close(ends[1]);
-    if (words != nullptr) std::fclose(words);
     throw model_error(fmt::format("cannot start a process for the simulation: {}", std::strerror(reason)));
   }
   if (pid == 0) {
+    end_with(parent);
     ::close(ends[0]);
-    if (words != nullptr) ::dup2(::fileno(words), STDERR_FILENO);
-    child(body, ends[1]);
+    if (prepare) prepare();
+    work(body, ends[1]);
   }
   ::close(ends[1]);
-  const auto answer = read_all(ends[0]);
-  ::close(ends[0]);
+  return {pid, ends[0]};
+}
+
+std::string take_answer(const Child& child, const std::string& bytes, const std::function<std::string()>& last_words) {
+  ::close(child.in);
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
-  const auto last_words = words == nullptr ? std::string() : first_line_of(words);
-  if (words != nullptr) std::fclose(words);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty()) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    throw model_error("the simulation process was killed: is there enough memory for a run of this size?");
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || bytes.empty()) {
     const auto how = WIFSIGNALED(status)
                          ? fmt::format("signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
                          : fmt::format("exit status {}", WEXITSTATUS(status));
-    throw internal_error(
-        fmt::format("the simulation process ended by {}{}{}", how, last_words.empty() ? "" : ": ", last_words));
+    const auto words = last_words ? last_words() : std::string();
+    throw internal_error(fmt::format("the simulation process ended by {}{}{}", how, words.empty() ? "" : ": ", words));
   }
-  if (answer[0] != kGood) throw Error(static_cast<ErrorKind>(answer[0] - '0'), answer.substr(1));
-  return answer.substr(1);
+  if (bytes[0] != kGood) throw Error(static_cast<ErrorKind>(bytes[0] - '0'), bytes.substr(1));
+  return bytes.substr(1);
+}
+
+std::string run_in_child(const std::function<std::string()>& body) {
+  // What the child says before it dies.
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> words(
+      std::tmpfile(), [](std::FILE* file) { return file == nullptr ? 0 : std::fclose(file); });
+  const auto child = start_child(body, [&] {
+    if (words) ::dup2(::fileno(words.get()), STDERR_FILENO);
+  });
+  return take_answer(child, read_all(child.in), [&] { return words ? first_line_of(words.get()) : std::string(); });
 }
 
 }  // namespace tandem

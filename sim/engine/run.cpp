@@ -32,7 +32,16 @@ static void from_json(const json& j, LinkId& l) {
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Breakdown, compute, exposed_comm, bubble, idle, input)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkUse, link, bytes, flows, busy, saturated)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Span, op, rank, start, end)
+// There are as many spans as operations times ranks: the names of four fields would be most of their memory.
+static void to_json(json& j, const Span& s) {
+  j = json::array({s.op, s.rank, s.start, s.end});
+}
+static void from_json(const json& j, Span& s) {
+  j.at(0).get_to(s.op);
+  j.at(1).get_to(s.rank);
+  j.at(2).get_to(s.start);
+  j.at(3).get_to(s.end);
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpSummary, name, kind, layer, pass, bucket, iteration, bytes, first_start, last_end,
                                    mean_duration, active)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobResult, makespan, iteration_ends, ranks, ops, spans)

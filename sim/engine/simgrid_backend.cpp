@@ -78,7 +78,8 @@ struct SimgridBackend::Impl {
   std::vector<std::int32_t> used_now;
   std::vector<Flow> flows;
   std::vector<std::int32_t> free_flows;
-  std::vector<sg4::CommPtr> finished;  // kept until SimGrid has let go of them
+  std::vector<sg4::CommPtr> finished;  // kept until SimGrid has let go of them, which it has at any later date
+  double finished_at = 0;
   // SimGrid tells of a cancelled transfer at once, and again when it next looks at ended actions (after timers, maybe
   // at a later date). Until then the object must live: a new one could be made at its address.
   std::unordered_map<const sg4::Activity*, sg4::CommPtr> cancelled;
@@ -147,7 +148,7 @@ struct SimgridBackend::Impl {
   }
 
   void fire(std::uint64_t key) {
-    finished.clear();
+    let_go();
     auto found = timers.find(key);
     const auto waiting = std::move(found->second);
     timers.erase(found);
@@ -156,8 +157,16 @@ struct SimgridBackend::Impl {
     }
   }
 
+  // Both where timers fire and where transfers end: a run may have long stretches with only one of them.
+  void let_go() {
+    const double date = sg4::Engine::get_clock();
+    if (date > finished_at) finished.clear();
+    finished_at = date;
+  }
+
   void completed(const sg4::Activity& activity) {
     if (cancelling) return;
+    let_go();
     if (const auto found = cancelled.find(&activity); found != cancelled.end()) {
       finished.push_back(std::move(found->second));
       cancelled.erase(found);

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+
+#include "sim/engine/process.hpp"
 
 namespace tandem {
 namespace {
@@ -76,47 +76,14 @@ Prediction from_wire(const json& j) {
   return prediction;
 }
 
-constexpr char kGood = 'R';  // otherwise '0' + ErrorKind
-
-std::string answer_of(const RunConfig& config) {
-  const auto failed = [](ErrorKind kind, const char* what) {
-    return static_cast<char>('0' + static_cast<int>(kind)) + std::string(what);
-  };
-  try {
-    const auto cbor = json::to_cbor(to_wire(predict(config)));
-    return kGood + std::string(cbor.begin(), cbor.end());
-  } catch (const Error& error) {
-    return failed(error.kind(), error.what());
-  } catch (const std::bad_alloc&) {
-    return failed(ErrorKind::model, "the run needs too much memory");
-  } catch (const std::exception& error) {
-    return failed(ErrorKind::internal, error.what());
-  }
-}
-
-[[noreturn]] void work(const RunConfig& config, int out) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // do not outlive the sweep
-  const auto answer = answer_of(config);
-  const char* data = answer.data();
-  std::size_t left = answer.size();
-  while (left > 0) {
-    const auto written = ::write(out, data, left);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) ::_exit(1);
-    data += written;
-    left -= static_cast<std::size_t>(written);
-  }
-  ::_exit(0);  // no destructors and no flushing of what the parent had buffered
-}
-
 class Pool {
  public:
   Pool() = default;
   ~Pool() {
     for (const auto& worker : workers_) {
-      ::kill(worker.pid, SIGKILL);
-      ::close(worker.in);
-      ::waitpid(worker.pid, nullptr, 0);
+      ::kill(worker.child.pid, SIGKILL);
+      ::close(worker.child.in);
+      ::waitpid(worker.child.pid, nullptr, 0);
     }
   }
   Pool(const Pool&) = delete;
@@ -125,30 +92,21 @@ class Pool {
   [[nodiscard]] std::size_t size() const { return workers_.size(); }
 
   void start(std::size_t run, const RunConfig& config) {
-    int ends[2];
-    if (::pipe(ends) != 0) throw model_error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-    std::fflush(nullptr);
-    const auto pid = ::fork();
-    if (pid < 0) {
-      const auto reason = errno;
-      ::close(ends[0]);
-      ::close(ends[1]);
-      throw model_error(fmt::format("cannot start a process for a run: {}", std::strerror(reason)));
-    }
-    if (pid == 0) {
-      ::close(ends[0]);
-      for (const auto& worker : workers_) ::close(worker.in);
-      work(config, ends[1]);
-    }
-    ::close(ends[1]);
-    workers_.push_back({pid, ends[0], run, {}});
+    const auto body = [&] {
+      const auto cbor = json::to_cbor(to_wire(predict(config)));
+      return std::string(cbor.begin(), cbor.end());
+    };
+    const auto close_the_others = [&] {
+      for (const auto& worker : workers_) ::close(worker.child.in);
+    };
+    workers_.push_back({start_child(body, close_the_others), run, {}});
   }
 
   // Waits up to a second, and hands over the runs that have finished.
   template <class Finished>
   void wait(Finished&& finished) {
     std::vector<pollfd> watched;
-    for (const auto& worker : workers_) watched.push_back({worker.in, POLLIN, 0});
+    for (const auto& worker : workers_) watched.push_back({worker.child.in, POLLIN, 0});
     if (::poll(watched.data(), watched.size(), 1000) < 0 && errno != EINTR) {
       throw model_error(fmt::format("cannot wait for the runs: {}", std::strerror(errno)));
     }
@@ -162,8 +120,7 @@ class Pool {
 
  private:
   struct Worker {
-    pid_t pid;
-    int in;
+    Child child;
     std::size_t run;
     std::string answer;
   };
@@ -171,27 +128,18 @@ class Pool {
   // False at the end of the answer.
   static bool read_some(Worker& worker) {
     char buffer[65536];
-    const auto count = ::read(worker.in, buffer, sizeof buffer);
+    const auto count = ::read(worker.child.in, buffer, sizeof buffer);
     if (count < 0) return errno == EINTR || errno == EAGAIN;
     worker.answer.append(buffer, static_cast<std::size_t>(count));
     return count > 0;
   }
 
   static SweepOutcome outcome_of(const Worker& worker) {
-    ::close(worker.in);
-    int status = 0;
-    while (::waitpid(worker.pid, &status, 0) < 0 && errno == EINTR) {
+    try {
+      return {from_wire(json::from_cbor(take_answer(worker.child, worker.answer, nullptr))), std::nullopt};
+    } catch (const Error& error) {
+      return {std::nullopt, error};
     }
-    const auto& answer = worker.answer;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty()) {
-      return {std::nullopt,
-              internal_error(WIFSIGNALED(status)
-                                 ? fmt::format("the run's process ended by signal {} ({})", WTERMSIG(status),
-                                               ::strsignal(WTERMSIG(status)))
-                                 : fmt::format("the run's process ended by exit status {}", WEXITSTATUS(status)))};
-    }
-    if (answer[0] != kGood) return {std::nullopt, Error(static_cast<ErrorKind>(answer[0] - '0'), answer.substr(1))};
-    return {from_wire(json::from_cbor(answer.begin() + 1, answer.end())), std::nullopt};
   }
 
   std::vector<Worker> workers_;
