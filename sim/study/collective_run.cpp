@@ -49,8 +49,9 @@ CollectivePoint CollectiveBench::all_reduce(Bytes size) const {
   CollectivePoint point;
   point.size = size;
   point.time = result.jobs.at(0).makespan;
-  point.alpha_beta = alpha_beta_time(all_reduce_pieces(*algorithm_, group_.shape, size, options_.channels, Bytes(0)),
-                                     *cluster_, devices, options_.step_overhead);
+  point.alpha_beta = alpha_beta_time(
+      all_reduce_pieces(*algorithm_, group_.shape, size, options_.channels, Bytes(0)), *cluster_, devices,
+      {options_.step_overhead, options_.network.bandwidth_factor, options_.network.latency_factor});
   if (point.time > Seconds{}) point.algbw = size / point.time;
   const double workers = options_.cluster.ranks;
   point.busbw = point.algbw * (2 * (workers - 1) / workers);
@@ -64,7 +65,8 @@ std::vector<Bytes> size_range(Bytes first, Bytes last, double factor) {
   if (first.count() == 0) return {first};
   std::vector<Bytes> sizes;
   auto size = static_cast<double>(first.count());
-  while (std::llround(size) <= last.count()) {
+  constexpr double kBeyond = 0x1p63;  // more than 64 bits hold
+  while (size < kBeyond && std::llround(size) <= last.count()) {
     const Bytes next(std::llround(size));
     if (sizes.empty() || sizes.back() < next) sizes.push_back(next);
     size *= factor;

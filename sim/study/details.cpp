@@ -9,16 +9,17 @@ namespace {
 
 constexpr std::size_t kSummaryRows = 20;
 
-double utilization(const Setup& setup, const RunResult& result, const LinkUse& use) {
-  const double capacity = setup.cluster->link(use.link).bandwidth.count() * result.end.count();
+double utilization(const RunConfig& config, const Setup& setup, const RunResult& result, const LinkUse& use) {
+  const auto rate = setup.cluster->link(use.link).bandwidth * config.network.bandwidth_factor;
+  const double capacity = rate.count() * result.end.count();
   return capacity > 0 ? static_cast<double>(use.bytes) / capacity : 0;
 }
 
 // Busiest first; equal ones in order of their ids, so that equal runs give equal files.
-std::vector<LinkUse> by_utilization(const Setup& setup, const RunResult& result) {
+std::vector<LinkUse> by_utilization(const RunConfig& config, const Setup& setup, const RunResult& result) {
   auto links = result.links;
   std::stable_sort(links.begin(), links.end(), [&](const LinkUse& a, const LinkUse& b) {
-    return utilization(setup, result, a) > utilization(setup, result, b);
+    return utilization(config, setup, result, a) > utilization(config, setup, result, b);
   });
   return links;
 }
@@ -27,13 +28,13 @@ Table links_table(const RunConfig& config, const Setup& setup, const RunResult& 
   std::vector<std::string> name;
   std::vector<std::int64_t> bytes, flows;
   std::vector<double> busy, saturated, share;
-  auto links = by_utilization(setup, result);
+  auto links = by_utilization(config, setup, result);
   if (config.details == Details::summary && links.size() > kSummaryRows) links.resize(kSummaryRows);
   for (const auto& use : links) {
     name.push_back(setup.cluster->link_name(use.link));
     bytes.push_back(use.bytes);
     flows.push_back(use.flows);
-    share.push_back(utilization(setup, result, use));
+    share.push_back(utilization(config, setup, result, use));
     busy.push_back(use.busy.count());
     saturated.push_back(use.saturated.count());
   }
@@ -206,11 +207,11 @@ Table timeline_table(const RunResult& result) {
 
 }  // namespace
 
-BusiestLink busiest_link(const Setup& setup, const RunResult& result) {
+BusiestLink busiest_link(const RunConfig& config, const Setup& setup, const RunResult& result) {
   BusiestLink busiest;
-  const auto links = by_utilization(setup, result);
+  const auto links = by_utilization(config, setup, result);
   if (links.empty()) return busiest;
-  return {setup.cluster->link_name(links.front().link), utilization(setup, result, links.front()),
+  return {setup.cluster->link_name(links.front().link), utilization(config, setup, result, links.front()),
           links.front().saturated};
 }
 

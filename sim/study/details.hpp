@@ -11,9 +11,9 @@ namespace tandem {
 
 struct BusiestLink {
   std::string name = "none";
-  double utilization = 0;  // bytes carried / (bandwidth x length of the run)
+  double utilization = 0;  // bytes carried / (simulated bandwidth x length of the run)
   Seconds saturated{};
 };
-[[nodiscard]] BusiestLink busiest_link(const Setup& setup, const RunResult& result);
+[[nodiscard]] BusiestLink busiest_link(const RunConfig& config, const Setup& setup, const RunResult& result);
 
 }  // namespace tandem

@@ -46,8 +46,9 @@ std::string what_bounds_it(const Record& row, const Explanation& what_if) {
                      100 * best->saved / time);
 }
 
-std::string busiest_link_sentence(const Setup& setup, const RunResult& result, Seconds communication) {
-  const auto link = busiest_link(setup, result);
+std::string busiest_link_sentence(const RunConfig& config, const Setup& setup, const RunResult& result,
+                                  Seconds communication) {
+  const auto link = busiest_link(config, setup, result);
   if (link.utilization == 0) return "no link carries anything";
   const double saturated = result.end.count() > 0 ? link.saturated / result.end : 0;
   std::string text = fmt::format("the busiest link is {}: {:.1f} % utilized, saturated {:.1f} % of the time", link.name,
@@ -87,7 +88,7 @@ Explanation explain(const RunConfig& config, const Setup& setup, const RunResult
   auto& sentences = explanation.sentences;
   sentences.push_back(where_the_time_goes(row));
   sentences.push_back(what_bounds_it(row, explanation));
-  sentences.push_back(busiest_link_sentence(setup, result, Seconds(number(row, "comm_time_s"))));
+  sentences.push_back(busiest_link_sentence(config, setup, result, Seconds(number(row, "comm_time_s"))));
   if (const auto text = switch_links_sentence(setup, result); !text.empty()) sentences.push_back(text);
   const double hidden = number(row, "comm_time_s") - number(row, "exposed_comm_time_s");
   if (number(row, "comm_time_s") > 0) {

@@ -71,12 +71,22 @@ void check_memory(const RunConfig& config, const Plan& plan) {
   }
 }
 
+void check_flows(const RunConfig& config, const Setup& setup) {
+  const auto flows = predicted_flows(setup);
+  if (config.fidelity != "auto" || flows <= kMaxFlows) return;
+  throw usage_error(fmt::format(
+      "{} ranks with '{}' need about {:.2g} flows, more than the {:.2g} that 'auto' simulates; take fewer ranks, "
+      "another --algorithm, or ask for --fidelity flow and wait",
+      config.cluster.ranks, config.algorithm, static_cast<double>(flows), static_cast<double>(kMaxFlows)));
+}
+
 // Samples per second of the baseline. One rank has nobody to wait for, so its iteration is the sum of its compute.
 double baseline_throughput(const RunConfig& config) {
   auto smaller = config;
   smaller.cluster.ranks = config.baseline_ranks;
   if (config.baseline_ranks > 1) {
     const auto setup = make_setup(smaller);
+    with_context("the baseline", [&] { check_flows(smaller, *setup); });
     const auto result = simulate(*setup, smaller, {});
     return static_cast<double>(samples_per_iteration(smaller, *setup)) / iteration_time(result, smaller).count();
   }
@@ -156,6 +166,7 @@ Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
   for (const auto& compute : steps.backward) sum += compute.duration;
   const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
   const auto shape = collective_group(*algorithm, *setup.cluster, setup.placement, steps.workers).shape;
+  const AlphaBetaOptions options{config.step_overhead, config.network.bandwidth_factor, config.network.latency_factor};
   std::map<std::int64_t, Seconds> known;  // one evaluation a size
   for (const auto& bucket : steps.buckets) {
     // Chunks follow each other: in all, the channels' whole shares.
@@ -164,7 +175,7 @@ Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
     const auto [entry, is_new] = known.try_emplace(bytes.count());
     if (is_new) {
       const auto pieces = all_reduce_pieces(*algorithm, shape, bytes, config.channels, Bytes(0));
-      entry->second = alpha_beta_time(pieces, *setup.cluster, devices, config.step_overhead);
+      entry->second = alpha_beta_time(pieces, *setup.cluster, devices, options);
     }
     sum += entry->second;
   }
@@ -198,14 +209,14 @@ void add_times(Record& row, const RunConfig& config, const Setup& setup, const R
   row.push_back({"load_imbalance", "1", mean.compute.count() > 0 ? most / mean.compute.count() : 1.0});
 }
 
-void add_traffic(Record& row, const Setup& setup, const RunResult& result) {
+void add_traffic(Record& row, const RunConfig& config, const Setup& setup, const RunResult& result) {
   Bytes memory{};
   for (const auto& use : setup.plan.memory) memory = std::max(memory, use.total());
   row.push_back({"bytes_injected", "bytes", result.bytes_injected});
   row.push_back({"peak_memory_bytes", "bytes", memory.count()});
   row.push_back({"staleness_mean", "iterations", 0.0});  // bulk-synchronous workers never see old parameters
   row.push_back({"staleness_max", "iterations", std::int64_t{0}});
-  const auto busiest = busiest_link(setup, result);
+  const auto busiest = busiest_link(config, setup, result);
   row.push_back({"bottleneck_link", "1", busiest.name});
   row.push_back({"bottleneck_utilization", "1", busiest.utilization});
   row.push_back({"fidelity", "1", std::string("flow")});
@@ -311,14 +322,7 @@ Prediction predict(const RunConfig& config) {
   const auto begin = std::chrono::steady_clock::now();
   const auto made = make_setup(config);
   const auto& setup = *made;
-  const auto flows = predicted_flows(setup);
-  if (config.fidelity == "auto" && flows > kMaxFlows) {
-    throw usage_error(fmt::format(
-        "{} ranks with '{}' need about {:.2g} flows, more than the {:.2g} that 'auto' simulates; take fewer ranks, "
-        "another "
-        "--algorithm, or ask for --fidelity flow and wait",
-        config.cluster.ranks, config.algorithm, static_cast<double>(flows), static_cast<double>(kMaxFlows)));
-  }
+  check_flows(config, setup);
   Variation plain;
   plain.measure_saturation = config.details != Details::none || config.explain;
   plain.keep_spans = config.details == Details::full;
@@ -327,7 +331,7 @@ Prediction predict(const RunConfig& config) {
   Prediction prediction;
   add_identity(prediction.row, config, setup);
   add_times(prediction.row, config, setup, result);
-  add_traffic(prediction.row, setup, result);
+  add_traffic(prediction.row, config, setup, result);
   prediction.assumptions = assumptions_of(config, setup);
   prediction.details = detail_tables(config, setup, result);
   if (config.explain) prediction.explanation.push_back(explain(config, setup, result, prediction.row));

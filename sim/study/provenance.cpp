@@ -44,11 +44,14 @@ void add_layer(Hash& hash, const Layer& layer) {
   for (const auto* values : {&layer.kernel, &layer.stride, &layer.pad_begin, &layer.pad_end, &layer.dilation}) {
     for (const int value : *values) hash.add(std::int32_t{value});
   }
+  hash.add(std::int32_t{layer.groups});
+  hash.add(std::int32_t{layer.needs_input_gradient});
   for (const auto& parameter : layer.parameters) hash.add(parameter.shape);
   hash.add(layer.activation_bytes.count());
   for (const auto flops : layer.flops) hash.add(flops.count());
   for (const auto& samples : layer.samples) hash.add(samples);
   for (const auto& split : layer.splits) {
+    hash.add(static_cast<std::int32_t>(split.axis));
     hash.add(split.fraction);
     for (const auto& samples : split.samples) hash.add(samples);
   }
