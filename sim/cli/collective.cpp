@@ -14,13 +14,28 @@ namespace {
 
 constexpr std::size_t kMostSizes = 1000;
 
-const std::vector<std::string> kShared{"topology",         "ranks",           "nodes",
-                                       "devices-per-node", "nics-per-node",   "link-bandwidth",
-                                       "link-latency",     "intra-bandwidth", "intra-latency",
-                                       "host-bandwidth",   "placement",       "algorithm",
-                                       "channels",         "chunk",           "step-overhead",
-                                       "reduce-rate",      "copy-rate",       "network-model",
-                                       "bandwidth-factor", "latency-factor",  "cfg"};
+const std::vector<std::string> kShared{"topology",
+                                       "ranks",
+                                       "nodes",
+                                       "devices-per-node",
+                                       "nics-per-node",
+                                       "link-bandwidth",
+                                       "link-latency",
+                                       "intra-bandwidth",
+                                       "intra-latency",
+                                       "host-bandwidth",
+                                       "placement",
+                                       "algorithm",
+                                       "channels",
+                                       "chunk",
+                                       "step-overhead",
+                                       "reduce-rate",
+                                       "copy-rate",
+                                       "network-model",
+                                       "bandwidth-factor",
+                                       "latency-factor",
+                                       "fidelity",
+                                       "cfg"};
 
 CommandSpec collective_spec() {
   CommandSpec spec;
@@ -50,6 +65,7 @@ CollectiveBenchOptions bench_options(const RunConfig& config) {
   options.reduce_rate = config.reduce_rate;
   options.copy_rate = config.copy_rate;
   options.network = config.network;
+  options.fidelity = config.fidelity;
   return options;
 }
 

@@ -138,7 +138,7 @@ int dry_run(const Sweep& sweep, Format format) {
                            {"ranks", "1", std::int64_t{sweep.configs[i].cluster.ranks}},
                            {"instance", "1", setup->cluster->topology().instance()},
                            {"fidelity", "1", std::string("flow")},
-                           {"estimated_flows", "1", predicted_flows(*setup)}}));
+                           {"estimated_flows", "1", static_cast<std::int64_t>(predicted_effort(*setup).flows)}}));
   }
   print_records(format, rows);
   if (format == Format::table) print(fmt::format("{} runs\n", rows.size()));

@@ -44,7 +44,7 @@ static void from_json(const json& j, Span& s) {
 }
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OpSummary, name, kind, layer, pass, bucket, iteration, bytes, first_start, last_end,
                                    mean_duration, active)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobResult, makespan, iteration_ends, ranks, ops, spans)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobResult, makespan, iteration_ends, communication, ranks, ops, spans)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunResult, jobs, links, end, flows, bytes_injected)
 
 namespace {
@@ -88,9 +88,24 @@ OpSummary summarize(const OpRecord& record, double job_start) {
   return summary;
 }
 
+// Length of the union of all operations' activity: buckets may overlap where ranks differ.
+Seconds communication_time(const History& history) {
+  std::vector<Interval> active;
+  for (const auto& record : history.ops) active.insert(active.end(), record.active.begin(), record.active.end());
+  std::sort(active.begin(), active.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  double total = 0;
+  double end = history.start;
+  for (const auto& interval : active) {
+    total += std::max(0.0, interval.end - std::max(end, interval.begin));
+    end = std::max(end, interval.end);
+  }
+  return Seconds(total);
+}
+
 JobResult job_result(const History& history, bool keep_spans) {
   JobResult result;
   result.makespan = Seconds(history.end - history.start);
+  result.communication = communication_time(history);
   result.ranks = break_down(history);
   for (std::size_t id = 0; id < history.ops.size(); ++id) {
     const auto& record = history.ops[id];

@@ -21,6 +21,8 @@ namespace {
 namespace sg4 = simgrid::s4u;
 namespace routing = simgrid::kernel::routing;
 
+constexpr const char* kPrecision[]{"surf/precision:1e-13", "maxmin/precision:1e-9"};
+
 // One flat zone whose routes come from the caller: the flow being started has already computed its path, and SimGrid
 // asks for it exactly once, while the flow starts.
 class ComputedZone final : public routing::NetZoneImpl {
@@ -125,8 +127,7 @@ struct SimgridBackend::Impl {
       sg4::Engine::set_config("network/model:LV08");
     }
     // A byte takes 8e-11 s at 100 Gbit/s: SimGrid's 1e-9 s would end it early.
-    sg4::Engine::set_config("surf/precision:1e-13");
-    sg4::Engine::set_config("maxmin/precision:1e-9");
+    for (const char* setting : kPrecision) sg4::Engine::set_config(setting);
     for (const auto& item : options.configuration) {
       try {
         sg4::Engine::set_config(item);
@@ -332,6 +333,10 @@ std::vector<LinkUse> SimgridBackend::link_uses() const {
 
 std::string simgrid_version() {
   return fmt::format("{}.{}.{}", SIMGRID_VERSION_MAJOR, SIMGRID_VERSION_MINOR, SIMGRID_VERSION_PATCH);
+}
+
+std::string simgrid_precision() {
+  return fmt::format("{} {}", kPrecision[0], kPrecision[1]);
 }
 
 }  // namespace tandem

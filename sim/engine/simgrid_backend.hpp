@@ -44,5 +44,6 @@ class SimgridBackend final : public Backend {
 };
 
 [[nodiscard]] std::string simgrid_version();
+[[nodiscard]] std::string simgrid_precision();  // the settings below SimGrid's defaults
 
 }  // namespace tandem

@@ -54,6 +54,7 @@ struct OpSummary {
 struct JobResult {
   Seconds makespan{};                   // from the job's start to its last operation's end
   std::vector<Seconds> iteration_ends;  // last end of any operation of iteration i, from the job's start
+  Seconds communication{};              // at least one transfer of the job is under way
   std::vector<Breakdown> ranks;
   std::vector<OpSummary> ops;
   std::vector<Span> spans;  // only where asked for

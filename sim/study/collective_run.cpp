@@ -8,6 +8,7 @@
 #include "platforms/placement.hpp"
 #include "sim/core/error.hpp"
 #include "sim/estimate/alpha_beta.hpp"
+#include "sim/study/effort.hpp"
 
 namespace tandem {
 namespace {
@@ -38,6 +39,9 @@ CollectivePoint CollectiveBench::all_reduce(Bytes size) const {
   op.name = fmt::format("all-reduce {}", to_text(size));
   op.ranks = group_.ranks;
   op.pieces = all_reduce_pieces(*algorithm_, group_.shape, size, options_.channels, options_.chunk);
+  if (options_.fidelity == "auto") {
+    check_effort(effort_of(op.pieces), fmt::format("{} ranks with '{}'", options_.cluster.ranks, options_.algorithm));
+  }
   StaticProgram program(static_cast<int>(placement_.size()),
                         {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
   RunOptions run_options;

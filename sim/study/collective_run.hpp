@@ -20,6 +20,7 @@ struct CollectiveBenchOptions {
   BytesPerSecond reduce_rate{};  // 0: free
   BytesPerSecond copy_rate{};    // 0: free
   NetworkModelOptions network;
+  std::string fidelity = "auto";  // refuses what would take more than minutes; "flow" does not
 };
 
 struct CollectivePoint {

@@ -20,9 +20,6 @@
 namespace tandem {
 namespace {
 
-// About a minute of simulation; the flow level grows with the square of the ranks on a ring.
-constexpr std::int64_t kMaxFlows = 20'000'000;
-
 // A trace, or a built-in model without times, which a named --device can give it.
 Trace load_trace_or_model(const RunConfig& config) {
   const auto models = model_names();
@@ -72,12 +69,8 @@ void check_memory(const RunConfig& config, const Plan& plan) {
 }
 
 void check_flows(const RunConfig& config, const Setup& setup) {
-  const auto flows = predicted_flows(setup);
-  if (config.fidelity != "auto" || flows <= kMaxFlows) return;
-  throw usage_error(fmt::format(
-      "{} ranks with '{}' need about {:.2g} flows, more than the {:.2g} that 'auto' simulates; take fewer ranks, "
-      "another --algorithm, or ask for --fidelity flow and wait",
-      config.cluster.ranks, config.algorithm, static_cast<double>(flows), static_cast<double>(kMaxFlows)));
+  if (config.fidelity != "auto") return;
+  check_effort(predicted_effort(setup), fmt::format("{} ranks with '{}'", config.cluster.ranks, config.algorithm));
 }
 
 // Samples per second of the baseline. One rank has nobody to wait for, so its iteration is the sum of its compute.
@@ -147,16 +140,6 @@ void add_identity(Record& row, const RunConfig& config, const Setup& setup) {
   text("platform_hash", hash_text(platform_hash(*setup.cluster)));
 }
 
-Seconds communication_time(const JobResult& job, int iterations) {
-  Seconds sum{};
-  for (const auto& op : job.ops) {
-    if (op.kind == static_cast<int>(Op::Kind::collective) || op.kind == static_cast<int>(Op::Kind::transfer)) {
-      sum += op.active;
-    }
-  }
-  return sum / static_cast<double>(iterations);
-}
-
 Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
   const auto& steps = setup.lowered.steps;
   std::vector<DeviceId> devices;
@@ -199,7 +182,7 @@ void add_times(Record& row, const RunConfig& config, const Setup& setup, const R
   seconds("bubble_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::bubble));
   seconds("idle_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::idle));
   seconds("input_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::input));
-  seconds("comm_time_s", communication_time(job, config.iterations).count());
+  seconds("comm_time_s", job.communication.count() / config.iterations);
   seconds("alpha_beta_time_s", alpha_beta_iteration(setup, config).count());
   const double samples = static_cast<double>(samples_per_iteration(config, setup));
   row.push_back({"throughput_samples_per_s", "samples/s", samples / time});
@@ -276,22 +259,11 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   return made;
 }
 
-std::int64_t predicted_flows(const Setup& setup) {
+Effort predicted_effort(const Setup& setup) {
   const auto& steps = setup.lowered.steps;
-  std::int64_t flows = 0;
-  for (const auto& bucket : steps.buckets) {
-    for (const auto& piece : bucket.pieces) {
-      std::vector<Send> sends;
-      std::int64_t widest = 1;
-      for (int step : {0, piece.schedule->steps() / 2, piece.schedule->steps() - 1}) {
-        if (step < 0 || step >= piece.schedule->steps()) continue;
-        piece.schedule->sends(step, 0, sends);
-        widest = std::max(widest, static_cast<std::int64_t>(sends.size()));
-      }
-      flows += piece.schedule->steps() * widest * piece.schedule->members();
-    }
-  }
-  return flows * steps.iterations;
+  Effort effort;
+  for (const auto& bucket : steps.buckets) effort += effort_of(bucket.pieces);
+  return {effort.flows * steps.iterations, effort.work * steps.iterations};
 }
 
 RunResult simulate(const Setup& setup, const RunConfig& config, const Variation& variation) {

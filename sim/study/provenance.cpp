@@ -100,6 +100,7 @@ Provenance provenance(const std::string& command, const std::vector<RunConfig>& 
     std::string configuration;
     for (const auto& item : network.configuration) configuration += (configuration.empty() ? "" : " ") + item;
     add("simgrid_configuration", configuration);
+    add("simgrid_precision", simgrid_precision());
     for (const auto& [name, value] : configs.front().options) {
       // What differs between the runs of a sweep stands in the rows.
       bool same = true;

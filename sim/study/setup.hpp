@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "sim/study/effort.hpp"
 #include "sim/study/predict.hpp"
 #include "traces/trace.hpp"
 
@@ -23,8 +24,7 @@ struct Setup {
 
 [[nodiscard]] std::unique_ptr<Setup> make_setup(const RunConfig& config);
 
-// About how many transfers a flow-level run has: a guess that is exact for ring, direct and halving-doubling.
-[[nodiscard]] std::int64_t predicted_flows(const Setup& setup);
+[[nodiscard]] Effort predicted_effort(const Setup& setup);
 
 // The same run with a part of the machine changed.
 struct Variation {

@@ -154,9 +154,18 @@ std::vector<SweepOutcome> predict_all(const std::vector<RunConfig>& configs, int
   std::size_t done = 0;
   while (done < configs.size()) {
     while (next < configs.size() && pool.size() < static_cast<std::size_t>(jobs)) {
-      pool.start(next, configs[next]);
+      // A machine that is out of processes or file descriptors may have some again when a run has ended.
+      try {
+        pool.start(next, configs[next]);
+      } catch (const Error& error) {
+        if (pool.size() > 0) break;
+        outcomes[next] = {std::nullopt, error};
+        ++done;
+        if (watcher.on_done) watcher.on_done(done, next, outcomes[next]);
+      }
       ++next;
     }
+    if (pool.size() == 0) continue;
     pool.wait([&](std::size_t run, SweepOutcome outcome) {
       outcomes[run] = std::move(outcome);
       ++done;

@@ -218,6 +218,13 @@ TEST(Limits, AutoRefusesARunOfBillionsOfFlows) {
   }
 }
 
+// A direct exchange has few flows, but all of them at once, which is what SimGrid is slow at.
+TEST(Limits, AutoRefusesHundredsOfThousandsOfFlowsAtOnce) {
+  auto config = base("lenet5", 500);
+  config.algorithm = "direct";
+  EXPECT_THROW((void)predict(config), Error);
+}
+
 TEST(Explain, NamesTheBound) {
   auto config = base("vgg16", 8);
   config.explain = true;
