@@ -55,7 +55,8 @@ int dispatch(const std::vector<std::string>& words) {
 
 // One line: what a library adds in further lines (SimGrid lists all its settings) helps nobody.
 int fail(int status, const std::string& message) {
-  fmt::print(stderr, "error: {}\n", message.substr(0, message.find('\n')));
+  const auto line = fmt::format("error: {}\n", message.substr(0, message.find('\n')));
+  std::fputs(line.c_str(), stderr);  // fmt::print would throw where standard error cannot be written
   return status;
 }
 

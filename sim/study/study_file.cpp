@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
@@ -16,6 +15,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kMostRuns = 1'000'000;
+constexpr std::size_t kMostBytes = 16 << 20;
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
@@ -156,7 +156,12 @@ Study read_study(const std::string& path) {
   if (std::filesystem::is_directory(path, code)) throw input_error(path + ": cannot be read: it is a folder");
   std::ifstream in(path, std::ios::binary);
   if (!in) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::string text(kMostBytes + 1, '\0');  // a device such as /dev/zero never ends
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kMostBytes) {
+    throw input_error(fmt::format("{}: is no study: it has more than {} bytes", path, kMostBytes));
+  }
   if (in.bad()) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   return parse_study(text, path);
 }

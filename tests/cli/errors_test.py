@@ -156,6 +156,14 @@ class Files(program.Case):
         with os.fdopen(writer, "w") as gone:
             self.bad(1, "list", says=["standard output"], stdout=gone)
 
+    def test_standard_error_full_or_closed(self):
+        for to in ["2>/dev/full", "2>&-"]:
+            result = subprocess.run(f'"{program.TANDEM}" rum {to}', shell=True, capture_output=True, cwd=self.path)
+            self.assertEqual((result.returncode, result.stdout), (2, b""), to)
+
+    def test_a_study_without_end(self):
+        self.bad(1, "sweep", "/dev/zero", says=["/dev/zero", "bytes"])
+
     def test_closed_standard_output_does_not_end_up_in_the_result(self):
         command = f'"{program.TANDEM}" run {" ".join(FAST)} --output r.h5 >&-'
         result = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=self.path)
