@@ -136,10 +136,20 @@ void require(bool holds, std::string_view message) {
 }
 
 void check(const Samples& samples, std::string_view what) {
+  constexpr double most = 1e9;  // a few decades: sums over any model stay times
   for (const double value : samples.seconds) {
-    if (!std::isfinite(value) || value < 0) {
-      throw input_error(fmt::format("{} has a sample of {} s; times are finite and not negative", what, value));
+    if (!std::isfinite(value) || value < 0 || value > most) {
+      throw input_error(
+          fmt::format("{} has a sample of {} s; times are finite, not negative and below {} s", what, value, most));
     }
+  }
+}
+
+// 70 TB: no device holds it, and sums over any model stay inside 64 bits.
+void check(Bytes bytes, std::string_view what) {
+  constexpr std::int64_t most = std::int64_t{1} << 46;
+  if (bytes.count() < 0 || bytes.count() > most) {
+    throw input_error(fmt::format("{} is {} bytes; 0 to {} are expected", what, bytes.count(), most));
   }
 }
 
@@ -203,7 +213,8 @@ void check_layer(const Layer& layer, std::size_t id) {
     require(!tensor.shape.empty(), fmt::format("parameter tensor '{}' has no elements", tensor.name));
     check(tensor.shape, fmt::format("parameter tensor '{}'", tensor.name));
   }
-  require(layer.activation_bytes.count() >= 0 && layer.workspace_bytes.count() >= 0, "a number of bytes is negative");
+  check(layer.activation_bytes, "the output");
+  check(layer.workspace_bytes, "the workspace");
   for (const Flops flops : layer.flops) {
     require(std::isfinite(flops.count()) && flops.count() >= 0, "a number of FLOPs is negative or not finite");
   }
@@ -215,7 +226,10 @@ void check_layer(const Layer& layer, std::size_t id) {
 
 void validate(const Trace& trace) {
   require(!trace.layers.empty(), "the trace has no layers");
-  if (trace.batch < 1) throw input_error(fmt::format("the batch is {}; at least 1 is expected", trace.batch));
+  constexpr std::int64_t most_batch = 1'048'576;
+  if (trace.batch < 1 || trace.batch > most_batch) {
+    throw input_error(fmt::format("the batch is {}; 1 to {} are expected", trace.batch, most_batch));
+  }
   require(trace.threads >= 0, "the number of threads is negative");
   require(std::isfinite(trace.clock_hz) && trace.clock_hz >= 0, "the clock is negative or not finite");
   check(trace.iteration_forward, "the whole forward pass");

@@ -90,7 +90,7 @@ std::string network(const Record& row) {
   return aligned(rows, "  ", false);
 }
 
-std::string explained(const Explanation& explanation, double time) {
+std::string explained(const RunConfig& config, const Explanation& explanation, double time) {
   std::string text = "\nexplanation\n";
   for (const auto& sentence : explanation.sentences) text += "  - " + sentence + "\n";
   const auto what_if = [&](const char* what, Seconds then) {
@@ -100,7 +100,9 @@ std::string explained(const Explanation& explanation, double time) {
   return text + "\n" +
          aligned({{"what if", "iteration time", "change"},
                   what_if("links were twice as fast", explanation.with_double_bandwidth),
-                  what_if("latencies were half", explanation.with_half_latency),
+                  what_if(config.step_overhead > Seconds{} ? "latencies and step overhead were half"
+                                                           : "latencies were half",
+                          explanation.with_half_latency),
                   what_if("devices were twice as fast", explanation.with_double_device_speed)},
                  "  ");
 }
@@ -109,7 +111,7 @@ std::string summary(const RunConfig& config, const Prediction& prediction) {
   const auto& row = prediction.row;
   auto text = headline(config, row) + "\n" + breakdown(row) + "\n" + network(row);
   if (!prediction.explanation.empty()) {
-    text += explained(prediction.explanation.front(), number_of(row, "iteration_time_s"));
+    text += explained(config, prediction.explanation.front(), number_of(row, "iteration_time_s"));
   }
   text += "\nassumptions\n";
   for (const auto& assumption : prediction.assumptions) text += "  - " + assumption + "\n";

@@ -30,7 +30,7 @@ std::string where_the_time_goes(const Record& row) {
   return "time goes to: " + text;
 }
 
-std::string what_bounds_it(const Record& row, const Explanation& what_if) {
+std::string what_bounds_it(const RunConfig& config, const Record& row, const Explanation& what_if) {
   const double time = number(row, "iteration_time_s");
   struct Lever {
     const char* bound;
@@ -38,7 +38,8 @@ std::string what_bounds_it(const Record& row, const Explanation& what_if) {
   };
   const Lever levers[]{{"compute", time - what_if.with_double_device_speed.count()},
                        {"link bandwidth", time - what_if.with_double_bandwidth.count()},
-                       {"latency", time - what_if.with_half_latency.count()}};
+                       {config.step_overhead.count() > 0 ? "latency and the software's step overhead" : "latency",
+                        time - what_if.with_half_latency.count()}};
   const auto best = std::max_element(std::begin(levers), std::end(levers),
                                      [](const Lever& a, const Lever& b) { return a.saved < b.saved; });
   if (best->saved < 0.005 * time) return "nothing single bounds it: no lever below saves 0.5 %";
@@ -54,7 +55,7 @@ std::string busiest_link_sentence(const RunConfig& config, const Setup& setup, c
   std::string text = fmt::format("the busiest link is {}: {:.1f} % utilized, saturated {:.1f} % of the time", link.name,
                                  100 * link.utilization, 100 * saturated);
   if (link.saturated.count() < 0.05 * communication.count()) {
-    text += "; no link is saturated for long, so the network's latency matters more than its rates";
+    text += "; no link is saturated for long, so latency and step overhead matter more than the network's rates";
   }
   return text;
 }
@@ -87,7 +88,7 @@ Explanation explain(const RunConfig& config, const Setup& setup, const RunResult
 
   auto& sentences = explanation.sentences;
   sentences.push_back(where_the_time_goes(row));
-  sentences.push_back(what_bounds_it(row, explanation));
+  sentences.push_back(what_bounds_it(config, row, explanation));
   sentences.push_back(busiest_link_sentence(config, setup, result, Seconds(number(row, "comm_time_s"))));
   if (const auto text = switch_links_sentence(setup, result); !text.empty()) sentences.push_back(text);
   const double hidden = number(row, "comm_time_s") - number(row, "exposed_comm_time_s");
