@@ -97,7 +97,7 @@ inline Shape random_shape() {
 }
 
 inline std::int64_t random_bytes() {
-  return *rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 50);
+  return *rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 46);
 }
 
 inline SplitCurve random_split() {
