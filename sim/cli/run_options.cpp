@@ -82,6 +82,7 @@ std::string fidelity(const std::string& text) {
 
 std::vector<std::string> simgrid_items(const std::string& text) {
   if (text == "none") return {};
+  if (text.empty()) throw usage_error("--cfg is '': it must be KEY:VALUE");
   for (const auto& item : split(text, ',')) {
     if (item.find(':') == std::string::npos || item.front() == ':' || item.back() == ':') {
       throw usage_error(fmt::format("--cfg is '{}': it must be KEY:VALUE", item));

@@ -41,6 +41,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 std::string closest(std::string_view name, const std::vector<std::string>& candidates) {
+  if (name.empty()) return "";
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const auto& candidate : candidates) {

@@ -104,7 +104,8 @@ std::int64_t parse_integer(std::string_view text, std::int64_t least, std::int64
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
-    throw usage_error(fmt::format("{} is '{}': it must be a whole number from {} to {}", what, text, least, most));
+    const auto range = least == INT64_MIN ? std::string() : fmt::format(" from {} to {}", least, most);
+    throw usage_error(fmt::format("{} is '{}': it must be a whole number{}", what, text, range));
   }
   return value;
 }

@@ -142,7 +142,8 @@ void expand_case(const std::string& name, const std::vector<StudyOption>& option
 
 Study parse_study(std::string_view text, const std::string& name) {
   Parser parser(name);
-  std::size_t begin = 0;
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // some editors put it in front
+  std::size_t begin = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
   while (begin < text.size()) {
     const auto end = std::min(text.find('\n', begin), text.size());
     parser.line(text.substr(begin, end - begin));

@@ -57,6 +57,10 @@ TEST(StudyFile, CommentsBlankLinesAndCarriageReturns) {
   EXPECT_EQ(texts(expand(study)), (std::vector<std::string>{": ranks=8 trace=a#b"}));
 }
 
+TEST(StudyFile, AByteOrderMarkIsNoOption) {
+  EXPECT_EQ(texts(expand(parse_study("\xEF\xBB\xBFranks = 8\n", "s"))), (std::vector<std::string>{": ranks=8"}));
+}
+
 TEST(StudyFile, ValuesMayHoldEqualSigns) {
   EXPECT_EQ(texts(expand(parse_study("topology = fat-tree:k=4,planes=2", "s"))),
             (std::vector<std::string>{": topology=fat-tree:k=4,planes=2"}));

@@ -66,6 +66,12 @@ TEST(Units, BareNumbersAndUnknownUnitsAreRefusedWithWhatIsAccepted) {
   }
 }
 
+TEST(Units, WholeNumbersNameTheirRange) {
+  EXPECT_NE(message([] { return parse_integer("0", 1, 8, "'m'"); }).find("from 1 to 8"), std::string::npos);
+  EXPECT_EQ(message([] { return parse_integer("x", INT64_MIN, INT64_MAX, "'m'"); }),
+            "'m' is 'x': it must be a whole number");
+}
+
 TEST(Units, TextForPeople) {
   EXPECT_EQ(to_text(Bytes(102228128)), "102.2 MB");
   EXPECT_EQ(to_text(Seconds(0.001234)), "1.234 ms");

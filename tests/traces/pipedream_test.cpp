@@ -24,6 +24,10 @@ struct Profile {
   int layers;  // nodes of the file without Input and Size
 };
 
+void PrintTo(const Profile& profile, std::ostream* out) {
+  *out << profile.model;
+}
+
 class PipeDreamProfiles : public ::testing::TestWithParam<Profile> {
  protected:
   void SetUp() override {
