@@ -116,7 +116,8 @@ TEST(Baseline, AlphaBetaIsComputePlusTheSumOfTheRings) {
   const auto config = base("resnet50", 8);
   const auto row = predict(mutated(config)).row;
   double expected = number(row, "compute_time_s");
-  for (const auto& bucket : make_setup(config)->lowered.buckets) {
+  const auto setup = make_setup(config);
+  for (const auto& bucket : setup->lowered.buckets) {
     expected += ring(8, static_cast<double>(bucket.bytes.count()));
   }
   EXPECT_NEAR(number(row, "alpha_beta_time_s"), expected, 1e-9 * expected);
