@@ -153,7 +153,7 @@ std::string Cluster::vertex_name(int vertex) const {
 }
 
 std::vector<int> Cluster::radices() const {
-  const auto fabric = topology_->radices();
+  auto fabric = topology_->radices();
   if (bare() || fabric.empty()) return fabric;
   std::vector<int> result{options_.devices_per_node};
   int nics = options_.nics_per_node;  // still to be taken out of the low digits of the fabric's address

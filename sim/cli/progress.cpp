@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
 namespace tandem {
@@ -12,7 +13,7 @@ constexpr std::chrono::seconds kBetweenLines{5};
 constexpr int kBarWidth = 30;
 
 std::string minutes(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
   return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {:02} s", whole / 60, whole % 60);
 }
 

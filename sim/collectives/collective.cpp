@@ -57,7 +57,7 @@ GroupShape group_shape(const Network& network, const std::vector<DeviceId>& devi
       stride *= side;
     }
   }
-  int run = 0;
+  int run = 1;  // members of the first one's node, itself included
   while (run < shape.workers &&
          devices[static_cast<std::size_t>(run)].value / devices_per_node == devices[0].value / devices_per_node) {
     ++run;

@@ -252,7 +252,8 @@ void Executor::notify_dependents(OpId id, Rank rank) {
   const auto& state = states_[static_cast<std::size_t>(id)];
   const bool all_done = state.done == history_.ops[static_cast<std::size_t>(id)].op.ranks.size();
   for (std::size_t d = 0; d < state.dependents.size(); ++d) {
-    const auto [other, dependency] = state.dependents[d];
+    const auto other = state.dependents[d].op;
+    const auto dependency = state.dependents[d].dependency;
     const auto& op = history_.ops[static_cast<std::size_t>(other)].op;
     const auto& from = op.waits_for[static_cast<std::size_t>(dependency)].from;
     const auto arrive_at = [&](Rank at) {
