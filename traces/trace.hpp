@@ -99,12 +99,12 @@ struct Layer {
 
 struct Trace {
   static constexpr int kFormatVersion = 1;
-  std::string model;     // "resnet50"
-  std::string recorder;  // "tandem record", "pipedream profiler"
-  std::string library, library_version;
-  std::string device;   // processor or accelerator name; "unknown" where the source does not say
-  int threads = 0;      // 0: not applicable
-  double clock_hz = 0;  // nominal; 0: unknown
+  std::string model;                         // "resnet50"
+  std::string recorder;                      // "tandem record", "pipedream profiler"
+  std::string framework, framework_version;  // what the kernels come from: "oneDNN", "PyTorch"
+  std::string device;                        // processor or accelerator name; "unknown" where the source does not say
+  int threads = 0;                           // 0: not applicable
+  double clock_hz = 0;                       // nominal; 0: unknown
   std::string dtype = "float32";
   std::string layout;  // "nchw", "library's choice"
   std::int64_t batch = 0;

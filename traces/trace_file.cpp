@@ -130,8 +130,8 @@ template <class TraceRef, class Each>
 void each_text(TraceRef& trace, Each&& each) {
   each("model", trace.model);
   each("recorder", trace.recorder);
-  each("library", trace.library);
-  each("library_version", trace.library_version);
+  each("library", trace.framework);
+  each("library_version", trace.framework_version);
   each("device", trace.device);
   each("dtype", trace.dtype);
   each("layout", trace.layout);

@@ -84,7 +84,7 @@ Record trace_facts(const Trace& trace) {
           {"threads", "1", std::int64_t{trace.threads}},
           {"clock_hz", "Hz", trace.clock_hz},
           {"recorder", "1", trace.recorder},
-          {"library", "1", trace.library + (trace.library_version.empty() ? "" : " " + trace.library_version)},
+          {"library", "1", trace.framework + (trace.framework_version.empty() ? "" : " " + trace.framework_version)},
           {"date", "1", trace.date},
           {"dtype", "1", trace.dtype},
           {"layout", "1", trace.layout},

@@ -41,7 +41,7 @@ TEST_F(Recorder, RecordsEveryPassOfEveryLayer) {
   const Trace trace = record(options);
   EXPECT_EQ(calls, 12);
   EXPECT_EQ(trace.parameter_count(), 431'080);
-  EXPECT_EQ(trace.library, "oneDNN");
+  EXPECT_EQ(trace.framework, "oneDNN");
   EXPECT_EQ(trace.cache_mode, "in situ");
   EXPECT_EQ(trace.threads, 1);
   EXPECT_EQ(trace.date.size(), 10U);

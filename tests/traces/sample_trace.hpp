@@ -13,8 +13,8 @@ namespace tandem::testing {
   Trace trace;
   trace.model = "toy";
   trace.recorder = "a test";
-  trace.library = "none";
-  trace.library_version = "1.2.3";
+  trace.framework = "none";
+  trace.framework_version = "1.2.3";
   trace.device = "Prüfstand";
   trace.threads = 3;
   trace.clock_hz = 2.5e9;
@@ -142,8 +142,8 @@ inline Layer random_layer(int id) {
 
 inline Trace random_trace() {
   Trace trace;
-  for (auto* text : {&trace.model, &trace.recorder, &trace.library, &trace.library_version, &trace.device, &trace.dtype,
-                     &trace.layout, &trace.cache_mode, &trace.date}) {
+  for (auto* text : {&trace.model, &trace.recorder, &trace.framework, &trace.framework_version, &trace.device,
+                     &trace.dtype, &trace.layout, &trace.cache_mode, &trace.date}) {
     *text = random_text();
   }
   trace.threads = *rc::gen::inRange(0, 1000);

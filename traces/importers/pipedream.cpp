@@ -588,7 +588,7 @@ class Builder {
 
   void describe() {
     trace_.recorder = "pipedream profiler";
-    trace_.library = "PyTorch";
+    trace_.framework = "PyTorch";
     trace_.device = "unknown";
     trace_.layout = "nchw";
     trace_.cache_mode = "in situ";

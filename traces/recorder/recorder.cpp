@@ -102,8 +102,8 @@ void describe(Trace& trace, const RecordOptions& options) {
   const auto machine = this_machine();
   const auto* version = dnnl::version();
   trace.recorder = "tandem record";
-  trace.library = "oneDNN";
-  trace.library_version = fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+  trace.framework = "oneDNN";
+  trace.framework_version = fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
   trace.device = machine.processor;
   trace.clock_hz = machine.clock_hz;
   trace.threads = options.threads;
