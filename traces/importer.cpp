@@ -3,30 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "sim/core/error.hpp"
 
 namespace tandem {
 namespace {
 
-std::string read_head(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw input_error(fmt::format("{}: is a directory", path));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw input_error(fmt::format("{}: cannot read: {}", path, std::strerror(errno)));
-  std::string head(64 << 10, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
-  return head;
-}
-
-std::string recognize(const std::string& path) {
+std::string recognize(std::string_view content) {
   const auto& importers = Registry<Importer>::instance();
-  const auto head = read_head(path);
+  const auto head = content.substr(0, 64 << 10);
   std::vector<std::string> matches;
   for (const auto& name : importers.names()) {
     if (importers.make(name)->recognizes(head)) matches.push_back(name);
@@ -34,19 +21,85 @@ std::string recognize(const std::string& path) {
   if (matches.size() == 1) return matches[0];
   if (matches.empty()) {
     throw input_error(
-        fmt::format("{}: no importer recognizes this file; there are: {}", path, fmt::join(importers.names(), ", ")));
+        fmt::format("no importer recognizes this file; there are: {}", fmt::join(importers.names(), ", ")));
   }
-  throw usage_error(
-      fmt::format("{}: several importers recognize this file, name one: {}", path, fmt::join(matches, ", ")));
+  throw usage_error(fmt::format("several importers recognize this file, name one: {}", fmt::join(matches, ", ")));
+}
+
+// "profiles/vgg16.graph.txt" and "profiles/vgg16/graph.txt" are both called vgg16.
+std::string name_of(const std::filesystem::path& path) {
+  std::string stem = path.filename().string();
+  stem = stem.substr(0, stem.find('.'));
+  if (stem == "graph" && path.has_parent_path()) return path.parent_path().filename().string();
+  return stem;
+}
+
+void append(Samples& to, const Samples& from) {
+  to.seconds.insert(to.seconds.end(), from.seconds.begin(), from.seconds.end());
+}
+
+bool same_layer(const Layer& a, const Layer& b) {
+  return a.name == b.name && a.kind == b.kind && a.inputs == b.inputs && a.input_shapes == b.input_shapes &&
+         a.output_shape == b.output_shape && a.parameters == b.parameters;
+}
+
+// Layers, batch and collectives are one rank's; times are everybody's.
+void pool(Imported& all, const Imported& rank) {
+  auto& trace = all.trace;
+  const auto& other = rank.trace;
+  if (trace.batch != other.batch) {
+    throw input_error(fmt::format("batch {} where the first rank has {}", other.batch, trace.batch));
+  }
+  if (!std::equal(trace.layers.begin(), trace.layers.end(), other.layers.begin(), other.layers.end(), same_layer)) {
+    throw input_error("its layers differ from those of the first rank");
+  }
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+    for (std::size_t pass = 0; pass < kPasses; ++pass) {
+      append(trace.layers[i].samples[pass], other.layers[i].samples[pass]);
+    }
+  }
+  append(trace.iteration_forward, other.iteration_forward);
+  append(trace.iteration_backward, other.iteration_backward);
+  append(trace.iteration_update, other.iteration_update);
+  for (const auto& time : other.outside) {
+    const auto same = std::find_if(trace.outside.begin(), trace.outside.end(),
+                                   [&](const OutsideTime& t) { return t.kind == time.kind; });
+    if (same == trace.outside.end()) {
+      trace.outside.push_back(time);
+    } else {
+      append(same->samples, time.samples);
+    }
+  }
+  all.report.entries.insert(all.report.entries.end(), rank.report.entries.begin(), rank.report.entries.end());
 }
 
 }  // namespace
 
-Trace import_trace(const std::string& path, const std::string& importer) {
-  const auto plugin = Registry<Importer>::instance().make(importer.empty() ? recognize(path) : importer);
-  Trace trace = plugin->read(path);
-  with_context(path, [&] { validate(trace); });
-  return trace;
+std::string_view to_text(ImportReport::Fate fate) {
+  constexpr std::string_view texts[] = {"used", "kept apart", "dropped"};
+  return texts[static_cast<std::size_t>(fate)];
+}
+
+Imported import_source(const SourceFile& source, const std::string& importer) {
+  return with_context(source.path, [&] {
+    if (source.content.empty()) throw input_error("the file is empty");
+    const auto plugin = Registry<Importer>::instance().make(importer.empty() ? recognize(source.content) : importer);
+    Imported imported = plugin->read(source);
+    if (imported.trace.model.empty()) imported.trace.model = name_of(source.path);
+    validate(imported.trace);
+    return imported;
+  });
+}
+
+Imported import_trace(const std::vector<std::string>& paths, const std::string& importer) {
+  if (paths.empty()) throw usage_error("no file to import");
+  Imported all = import_source(read_source(paths[0]), importer);
+  for (std::size_t i = 1; i < paths.size(); ++i) {
+    const auto rank = import_source(read_source(paths[i]), importer);
+    with_context(paths[i], [&] { pool(all, rank); });
+  }
+  if (paths.size() > 1) all.trace.notes.push_back(fmt::format("times of {} ranks, pooled", paths.size()));
+  return all;
 }
 
 }  // namespace tandem

@@ -4,11 +4,37 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/core/registry.hpp"
+#include "traces/source_file.hpp"
 #include "traces/trace.hpp"
 
 namespace tandem {
+
+// What became of a file's content: every part of it is used, kept apart from compute, or dropped, with how much time
+// that is. Nothing disappears unsaid.
+struct ImportReport {
+  enum class Fate {
+    used,   // in the layers' times
+    apart,  // in Trace::outside or Trace::collectives
+    dropped,
+  };
+  struct Entry {
+    std::string what;        // "kernels of layers", "events of the data loader"
+    std::int64_t count = 0;  // how many; 0 where counting makes no sense
+    Seconds time{};          // in the whole file; 0 where it has none
+    Fate fate = Fate::used;
+    std::string why;  // of what is dropped, mostly; may be empty
+  };
+  std::vector<Entry> entries;
+};
+[[nodiscard]] std::string_view to_text(ImportReport::Fate fate);
+
+struct Imported {
+  Trace trace;
+  ImportReport report;
+};
 
 class Importer {
  public:
@@ -17,14 +43,17 @@ class Importer {
   struct PluginContext {};
 
   virtual ~Importer() = default;
-  // Whether the content (the first bytes of the file, up to 64 KiB) looks like this format.
+  // Whether the content (the first bytes of the file, unpacked, up to 64 KiB) looks like this format.
   [[nodiscard]] virtual bool recognizes(std::string_view head) const = 0;
-  // Reads the whole file; what is dropped or assumed goes to Trace::notes. Input errors name line or element.
-  [[nodiscard]] virtual Trace read(const std::string& path) const = 0;
+  // What is assumed goes to Trace::notes, what is used or dropped to the report. Input errors name line or element,
+  // not the file. The trace's model may stay empty: it is called after the file then.
+  [[nodiscard]] virtual Imported read(const SourceFile& source) const = 0;
 };
 
 // Imports with the named importer ("pipedream", with parameters), or where `importer` is empty the one that recognizes
-// the content.
-[[nodiscard]] Trace import_trace(const std::string& path, const std::string& importer = "");
+// the content. Several files are the ranks of one run: they must have the same layers, and their samples are pooled.
+[[nodiscard]] Imported import_trace(const std::vector<std::string>& paths, const std::string& importer = "");
+// The same of what is in memory already.
+[[nodiscard]] Imported import_source(const SourceFile& source, const std::string& importer = "");
 
 }  // namespace tandem

@@ -72,6 +72,19 @@ std::optional<SplitCurve::Axis> split_axis_from_text(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view to_text(OutsideTime::Kind kind) {
+  constexpr std::string_view texts[] = {"input-wait", "launch-gap", "copy", "communication", "unmatched"};
+  return texts[static_cast<std::size_t>(kind)];
+}
+
+std::optional<OutsideTime::Kind> outside_kind_from_text(std::string_view text) {
+  using Kind = OutsideTime::Kind;
+  for (const Kind kind : {Kind::input_wait, Kind::launch_gap, Kind::copy, Kind::communication, Kind::unmatched}) {
+    if (to_text(kind) == text) return kind;
+  }
+  return std::nullopt;
+}
+
 Seconds Samples::typical() const {
   return quantile(seconds, 0.2);
 }
@@ -130,6 +143,8 @@ std::vector<std::string> unsteady_layers(const Trace& trace, double ratio) {
 // ---- validation ----
 
 namespace {
+
+constexpr std::int64_t kMostBatch = 1'048'576;
 
 void require(bool holds, std::string_view message) {
   if (!holds) throw input_error(std::string(message));
@@ -222,19 +237,49 @@ void check_layer(const Layer& layer, std::size_t id) {
   for (const auto& split : layer.splits) check_split(split);
 }
 
+void check_iterations(const Trace& trace) {
+  check(trace.iteration_forward, "the whole forward pass");
+  check(trace.iteration_backward, "the whole backward pass");
+  check(trace.iteration_update, "the whole update");
+  std::int64_t last = 0;
+  for (const auto& other : trace.other_batches) {
+    if (other.batch <= last || other.batch > kMostBatch || other.batch == trace.batch) {
+      throw input_error(
+          fmt::format("whole iterations at batch {} are out of place: batches rise, none twice", other.batch));
+    }
+    last = other.batch;
+    for (const auto* samples : {&other.forward, &other.backward, &other.update}) {
+      check(*samples, fmt::format("a whole iteration at batch {}", other.batch));
+    }
+  }
+}
+
+void check_surroundings(const Trace& trace) {
+  std::set<OutsideTime::Kind> kinds;
+  for (const auto& time : trace.outside) {
+    check(time.samples, to_text(time.kind));
+    if (!kinds.insert(time.kind).second) {
+      throw input_error(fmt::format("time outside of layers of kind '{}' is given twice", to_text(time.kind)));
+    }
+  }
+  for (const auto& collective : trace.collectives) {
+    require(!collective.operation.empty(), "a recorded collective has no operation");
+    check(collective.bytes, "a recorded collective");
+    check(Samples{{collective.duration.count()}}, "a recorded collective");
+  }
+}
+
 }  // namespace
 
 void validate(const Trace& trace) {
   require(!trace.layers.empty(), "the trace has no layers");
-  constexpr std::int64_t most_batch = 1'048'576;
-  if (trace.batch < 1 || trace.batch > most_batch) {
-    throw input_error(fmt::format("the batch is {}; 1 to {} are expected", trace.batch, most_batch));
+  if (trace.batch < 1 || trace.batch > kMostBatch) {
+    throw input_error(fmt::format("the batch is {}; 1 to {} are expected", trace.batch, kMostBatch));
   }
   require(trace.threads >= 0, "the number of threads is negative");
   require(std::isfinite(trace.clock_hz) && trace.clock_hz >= 0, "the clock is negative or not finite");
-  check(trace.iteration_forward, "the whole forward pass");
-  check(trace.iteration_backward, "the whole backward pass");
-  check(trace.iteration_update, "the whole update");
+  check_iterations(trace);
+  check_surroundings(trace);
   std::set<std::string_view> names;
   for (std::size_t id = 0; id < trace.layers.size(); ++id) {
     const auto& layer = trace.layers[id];

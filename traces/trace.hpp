@@ -97,6 +97,41 @@ struct Layer {
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 
+// A part of an iteration that no layer accounts for, as the device saw it: the kinds exclude each other, and together
+// with the layers they make up the iteration. Kept apart, so that compute times stay compute times.
+struct OutsideTime {
+  enum class Kind {
+    input_wait,     // the device idles while the host waits for data
+    launch_gap,     // the device idles otherwise: the host has not launched the next kernel yet, or works itself
+    copy,           // memory copies and fills, nothing else
+    communication,  // collectives, nothing else
+    unmatched,      // kernels or operators of no known layer
+  };
+  Kind kind = Kind::unmatched;
+  Samples samples;  // one an iteration
+
+  friend bool operator==(const OutsideTime&, const OutsideTime&) = default;
+};
+[[nodiscard]] std::string_view to_text(OutsideTime::Kind kind);
+[[nodiscard]] std::optional<OutsideTime::Kind> outside_kind_from_text(std::string_view text);
+
+// A collective of the recorded iteration (a gradient bucket, for one): what a recorder on a real machine saw.
+struct RecordedCollective {
+  std::string operation;  // "all-reduce", "broadcast", "all-gather", "reduce-scatter", "all-to-all"
+  Bytes bytes{};          // payload of one rank
+  Seconds duration{};     // 0: not measured
+
+  friend bool operator==(const RecordedCollective&, const RecordedCollective&) = default;
+};
+
+// Whole iterations at another batch than the recorded one.
+struct WholeIteration {
+  std::int64_t batch = 0;
+  Samples forward, backward, update;
+
+  friend bool operator==(const WholeIteration&, const WholeIteration&) = default;
+};
+
 struct Trace {
   static constexpr int kFormatVersion = 1;
   std::string model;                         // "resnet50"
@@ -112,6 +147,9 @@ struct Trace {
   std::string date;        // ISO 8601 day; recorded, not taken from the clock when a file is copied
   Samples iteration_forward, iteration_backward, iteration_update;  // whole-iteration samples, may be empty
   std::vector<Layer> layers;                                        // in topological order
+  std::vector<WholeIteration> other_batches;                        // by rising batch; may be empty
+  std::vector<OutsideTime> outside;                                 // each kind at most once; may be empty
+  std::vector<RecordedCollective> collectives;                      // in the order they were started; may be empty
   std::vector<std::string> notes;  // what an importer dropped or assumed, what a recorder flagged
 
   [[nodiscard]] std::int64_t parameter_count() const;

@@ -155,6 +155,13 @@ void each_window(Each&& each) {
   each("/layers/dilation", &Layer::dilation);
 }
 
+template <class Each>
+void each_whole(Each&& each) {
+  each("/batches/forward", &WholeIteration::forward);
+  each("/batches/backward", &WholeIteration::backward);
+  each("/batches/update", &WholeIteration::update);
+}
+
 // Rows of the tables below /layers, each with the layer it belongs to.
 template <class Row>
 struct Owned {
@@ -243,6 +250,30 @@ void write_tables(Writer& out, const std::vector<Layer>& layers) {
   out.ragged<std::int64_t>(
       "/splits/output_shape", splits, "", [](const SplitCurve& s) -> const auto& { return s.output_shape; });
   out.samples("/splits/samples", splits);
+}
+
+// Written where there is something to write: most traces have none of these.
+void write_surroundings(Writer& out, const Trace& trace) {
+  if (!trace.other_batches.empty()) {
+    out.column("/batches/batch", trace.other_batches, "", [](const WholeIteration& w) { return w.batch; });
+    each_whole([&](const char* name, Samples WholeIteration::*field) {
+      out.ragged<double>(
+          name, trace.other_batches, "s", [&](const WholeIteration& w) -> const auto& { return (w.*field).seconds; });
+    });
+  }
+  if (!trace.outside.empty()) {
+    out.column("/outside/kind", trace.outside, "", [](const OutsideTime& o) { return std::string(to_text(o.kind)); });
+    out.ragged<double>(
+        "/outside/samples", trace.outside, "s", [](const OutsideTime& o) -> const auto& { return o.samples.seconds; });
+  }
+  if (!trace.collectives.empty()) {
+    out.column("/collectives/operation", trace.collectives, "",
+               [](const RecordedCollective& c) { return c.operation; });
+    out.column("/collectives/bytes", trace.collectives, "B",
+               [](const RecordedCollective& c) { return c.bytes.count(); });
+    out.column("/collectives/duration", trace.collectives, "s",
+               [](const RecordedCollective& c) { return c.duration.count(); });
+  }
 }
 
 // ---- reading ----
@@ -368,6 +399,46 @@ void read_tables(const Reader& in, std::vector<Layer>& layers) {
   for (std::size_t i = 0; i < splits.size(); ++i) layers[split_owners[i]].splits.push_back(std::move(splits[i]));
 }
 
+void read_surroundings(const Reader& in, Trace& trace) {
+  if (in.file.has("/batches")) {
+    const auto batches = in.file.integers("/batches/batch");
+    trace.other_batches.resize(batches.size());
+    in.fill("/batches/batch", trace.other_batches, batches, [](WholeIteration& w, std::int64_t b) { w.batch = b; });
+    each_whole([&](const std::string& name, Samples WholeIteration::*field) {
+      in.check_unit(name, "s");
+      in.ragged(
+          name, trace.other_batches,
+          in.file.numbers(name), [&](WholeIteration & w) -> auto& { return (w.*field).seconds; });
+    });
+  }
+  if (in.file.has("/outside")) {
+    const auto kinds = in.file.strings("/outside/kind");
+    trace.outside.resize(kinds.size());
+    in.fill("/outside/kind", trace.outside, kinds, [](OutsideTime& o, const std::string& text) {
+      const auto kind = outside_kind_from_text(text);
+      if (!kind) throw input_error(fmt::format("unknown kind of time outside of layers '{}'", text));
+      o.kind = *kind;
+    });
+    in.check_unit("/outside/samples", "s");
+    in.ragged(
+        "/outside/samples", trace.outside, in.file.numbers("/outside/samples"),
+        [](OutsideTime & o) -> auto& { return o.samples.seconds; });
+  }
+  if (in.file.has("/collectives")) {
+    auto& collectives = trace.collectives;
+    const auto operations = in.file.strings("/collectives/operation");
+    collectives.resize(operations.size());
+    in.fill("/collectives/operation", collectives, operations,
+            [](RecordedCollective& c, const std::string& text) { c.operation = text; });
+    in.check_unit("/collectives/bytes", "B");
+    in.fill("/collectives/bytes", collectives, in.file.integers("/collectives/bytes"),
+            [](RecordedCollective& c, std::int64_t bytes) { c.bytes = Bytes(bytes); });
+    in.check_unit("/collectives/duration", "s");
+    in.fill("/collectives/duration", collectives, in.file.numbers("/collectives/duration"),
+            [](RecordedCollective& c, double seconds) { c.duration = Seconds(seconds); });
+  }
+}
+
 }  // namespace
 
 void write_trace(const Trace& trace, const std::string& path) {
@@ -376,6 +447,7 @@ void write_trace(const Trace& trace, const std::string& path) {
   write_head(out, trace);
   write_layers(out, trace.layers);
   write_tables(out, trace.layers);
+  write_surroundings(out, trace);
   out.file.commit();
 }
 
@@ -387,6 +459,7 @@ Trace read_trace(const std::string& path) {
     read_head(in, trace);
     trace.layers = read_layers(in);
     read_tables(in, trace.layers);
+    read_surroundings(in, trace);
     validate(trace);
   };
   try {

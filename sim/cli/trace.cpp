@@ -89,9 +89,24 @@ int show_trace(const Words& arguments) {
   return 0;
 }
 
+std::vector<Record> report_records(const ImportReport& report) {
+  std::vector<Record> rows;
+  for (const auto& entry : report.entries) {
+    rows.push_back({{"content", "1", entry.what},
+                    {"count", "1", entry.count},
+                    {"time_s", "s", entry.time.count()},
+                    {"fate", "1", std::string(to_text(entry.fate))},
+                    {"why", "1", entry.why}});
+  }
+  return rows;
+}
+
 int import_file(const Words& arguments) {
-  auto spec = spec_of("tandem trace import FILE --output FILE.h5 [options]",
-                      "Reads a trace of another tool and writes it in Tandem's format.", "file", 1);
+  auto spec = spec_of("tandem trace import FILE... --output FILE.h5 [options]",
+                      "Reads a trace of another tool and writes it in Tandem's format. Several files are the ranks of "
+                      "one run: their times are pooled.",
+                      "file", 1);
+  spec.most_words = 4096;
   spec.options = {{"importer", "NAME", "by content", "which format it is (tandem list importer)", ""},
                   {"model", "NAME", "as in the file", "name of the model in the trace", ""},
                   {"output", "FILE.h5", "none: it must be given", "the trace, written whole or not at all", ""},
@@ -102,15 +117,27 @@ int import_file(const Words& arguments) {
   const auto format = format_of(*line);
   if (!line->has("output")) throw usage_error("--output is missing: the file that the trace is written to");
   check_output(line->text("output"));
-  auto trace = import_trace(line->words()[0], line->has("importer") ? line->text("importer") : "");
+  auto [trace, report] = import_trace(line->words(), line->has("importer") ? line->text("importer") : "");
   if (line->has("model")) trace.model = line->text("model");
-  with_context(line->words()[0], [&] { validate(trace); });
   write_trace(trace, line->text("output"));
   const auto facts = trace_facts(trace);
-  if (format != Format::table) {
-    print_records(format, {facts});
-  } else {
-    print(to_list(facts) + trace_remarks(trace) + fmt::format("\nwritten to {}\n", line->text("output")));
+  const auto rows = report_records(report);
+  switch (format) {
+    case Format::csv:
+      print(to_csv(rows));
+      break;
+    case Format::json: {
+      auto object = to_json_value(facts);
+      object["remarks"] = remarks_of(trace);
+      auto& list = object["report"] = json::array();
+      for (const auto& row : rows) list.push_back(to_json_value(row));
+      print(object.dump(2) + "\n");
+      break;
+    }
+    case Format::table:
+      print(to_list(facts) + trace_remarks(trace) + "\n" + to_table(rows) +
+            fmt::format("\nwritten to {}\n", line->text("output")));
+      break;
   }
   return 0;
 }

@@ -84,7 +84,7 @@ TEST(DeviceSanity, V100BesideDeepBench) {
 TEST(DeviceSanity, V100BesidePipeDreamsVgg16) {
   const auto path = reference("pipedream/vgg16.graph.txt");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
-  const auto measured = import_trace(path.string(), "pipedream:batch=128");
+  const auto measured = import_trace({path.string()}, "pipedream:batch=128").trace;
   const auto model = build_model("vgg16", 128);
   const ComputeModel modelled(model, {0, "v100", 1});
   const double there = (measured.total(Pass::forward) + measured.total(Pass::backward_weight)).count();

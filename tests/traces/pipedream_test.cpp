@@ -38,7 +38,7 @@ class PipeDreamProfiles : public ::testing::TestWithParam<Profile> {
 
 // The sums that the profiles' own description states, to its last digit.
 TEST_P(PipeDreamProfiles, SumsAreThoseOfTheSource) {
-  const Trace trace = import_trace(path());
+  const Trace trace = import_trace({path()}).trace;
   EXPECT_EQ(trace.model, GetParam().model);
   EXPECT_EQ(trace.batch, GetParam().batch);
   EXPECT_EQ(static_cast<int>(trace.layers.size()), GetParam().layers);
@@ -55,7 +55,7 @@ TEST_P(PipeDreamProfiles, SumsAreThoseOfTheSource) {
 
 // Every shape of these models follows from the layer texts and agrees with the measured sizes: no note about counts.
 TEST_P(PipeDreamProfiles, EveryShapeIsDerived) {
-  const Trace trace = import_trace(path());
+  const Trace trace = import_trace({path()}).trace;
   for (const auto& note : trace.notes) EXPECT_EQ(note.find("element counts"), std::string::npos) << note;
   for (const auto& layer : trace.layers) EXPECT_EQ(layer.output_shape[0], trace.batch) << layer.name;
 }
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(All, PipeDreamProfiles,
 TEST(PipeDream, ResNet18sGradientsFillPyTorchsBuckets) {
   const auto path = kProfiles + "resnet18.graph.txt";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no reference profiles at " << kProfiles;
-  const Trace trace = import_trace(path);
+  const Trace trace = import_trace({path}).trace;
   EXPECT_EQ(trace.parameter_count(), 11'689'512);
   std::vector<std::int64_t> tensors;
   for (const auto& layer : trace.layers) {
@@ -116,7 +116,7 @@ std::string small_profile() {
 Trace import_text(const std::string& text, const std::string& importer = "") {
   const TemporaryFolder folder;
   testing::write_bytes(folder.file("toy.graph.txt"), text);
-  return import_trace(folder.file("toy.graph.txt"), importer);
+  return import_trace({folder.file("toy.graph.txt")}, importer).trace;
 }
 
 std::string import_message(const std::string& text, const std::string& importer = "pipedream") {
@@ -262,8 +262,8 @@ TEST(Importers, ContentDecidesWhoReads) {
   EXPECT_NE(import_message("<html>", "").find("no importer recognizes this file; there are: pipedream"),
             std::string::npos);
   EXPECT_NE(import_message("", "").find("no importer recognizes"), std::string::npos);
-  EXPECT_THROW((void)import_trace("/nonexistent/file"), Error);
-  EXPECT_THROW((void)import_trace("/"), Error);
+  EXPECT_THROW((void)import_trace({"/nonexistent/file"}), Error);
+  EXPECT_THROW((void)import_trace({"/"}), Error);
   EXPECT_THROW((void)import_text(small_profile(), "pipedreem"), Error);
 }
 
@@ -276,8 +276,8 @@ TEST(Importers, EveryImportersOutputSurvivesARoundTrip) {
     ASSERT_TRUE(samples.count(name) == 1) << "add a sample of this format";
     const TemporaryFolder folder;
     testing::write_bytes(folder.file("sample.txt"), samples.at(name));
-    const Trace trace = import_trace(folder.file("sample.txt"));  // by content
-    EXPECT_TRUE(trace == import_trace(folder.file("sample.txt"), name));
+    const Trace trace = import_trace({folder.file("sample.txt")}).trace;  // by content
+    EXPECT_TRUE(trace == import_trace({folder.file("sample.txt")}, name).trace);
     write_trace(trace, folder.file("t.h5"));
     EXPECT_TRUE(read_trace(folder.file("t.h5")) == trace);
   }

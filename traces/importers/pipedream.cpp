@@ -608,12 +608,21 @@ class Builder {
   int counted_ = 0;
 };
 
-// "profiles/vgg16.graph.txt" and "profiles/vgg16/graph.txt" are both called vgg16.
-std::string model_name(const std::filesystem::path& path) {
-  std::string stem = path.filename().string();
-  stem = stem.substr(0, stem.find('.'));
-  if (stem == "graph" && path.has_parent_path()) return path.parent_path().filename().string();
-  return stem;
+ImportReport report_of(const Graph& graph) {
+  using Fate = ImportReport::Fate;
+  ImportReport::Entry layers{"modules, forward and backward", 0, {}, Fate::used, ""};
+  ImportReport::Entry loading{"data loading (node Input)", 0, {}, Fate::dropped, "not the device's work"};
+  ImportReport::Entry sizes{"reads of a size (node Size)", 0, {}, Fate::dropped, "compute nothing"};
+  for (const auto& [id, node] : graph) {
+    auto& entry = is_input(node) ? loading : is_size(node) ? sizes : layers;
+    ++entry.count;
+    entry.time += Seconds((node.forward_ms + node.backward_ms) * 1e-3);
+  }
+  ImportReport report;
+  for (const auto& entry : {layers, loading, sizes}) {
+    if (entry.count > 0) report.entries.push_back(entry);
+  }
+  return report;
 }
 
 class PipeDreamImporter : public Importer {
@@ -625,16 +634,10 @@ class PipeDreamImporter : public Importer {
            head.find("parameter_size=") != std::string_view::npos && head.find("node") != std::string_view::npos;
   }
 
-  [[nodiscard]] Trace read(const std::string& path) const override {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw input_error(fmt::format("{}: {}", path, std::generic_category().message(errno)));
-    Trace trace = with_context(path, [&] {
-      const Graph graph = Parser().read(file);
-      if (file.bad()) throw input_error(std::generic_category().message(errno));
-      return Builder(graph, batch_).build();
-    });
-    trace.model = model_name(path);
-    return trace;
+  [[nodiscard]] Imported read(const SourceFile& source) const override {
+    std::istringstream lines(source.content);
+    const Graph graph = Parser().read(lines);
+    return {Builder(graph, batch_).build(), report_of(graph)};
   }
 
  private:
