@@ -6,6 +6,7 @@
 #include <map>
 
 #include "sim/core/error.hpp"
+#include "traces/models/builder.hpp"
 
 namespace tandem {
 namespace {
@@ -59,6 +60,9 @@ TEST(Models, ParameterCountsAreThePublishedOnes) {
   EXPECT_EQ(build_model("vgg16", 1).parameter_count(), 138'357'544);
   EXPECT_EQ(build_model("resnet18", 1).parameter_count(), 11'689'512);
   EXPECT_EQ(build_model("resnet50", 1).parameter_count(), 25'557'032);
+  EXPECT_EQ(build_model("resnet101", 1).parameter_count(), 44'549'160);
+  EXPECT_EQ(build_model("alexnet", 1).parameter_count(), 61'100'840);
+  EXPECT_EQ(build_model("googlenet", 1).parameter_count(), 6'624'904);
 }
 
 TEST(Models, LayerCounts) {
@@ -76,14 +80,33 @@ TEST(Models, LayerCounts) {
   EXPECT_EQ(vgg16.at(OpKind::max_pool), 5);
   EXPECT_EQ(vgg16.at(OpKind::dropout), 2);
   EXPECT_EQ(build_model("lenet5", 64).layers.size(), 9U);
+  const auto resnet101 = kinds(build_model("resnet101", 2));
+  EXPECT_EQ(resnet101.at(OpKind::conv), 104);  // 1 + 3 (3 + 4 + 23 + 3) + 4 shortcuts
+  EXPECT_EQ(resnet101.at(OpKind::add), 33);
+  const auto alexnet = kinds(build_model("alexnet", 2));
+  EXPECT_EQ(alexnet.at(OpKind::conv), 5);
+  EXPECT_EQ(alexnet.at(OpKind::fc), 3);
+  EXPECT_EQ(alexnet.count(OpKind::lrn), 0U);
+  const auto googlenet = kinds(build_model("googlenet", 2));  // 3 + 6 in each of 9 inceptions
+  EXPECT_EQ(googlenet.at(OpKind::conv), 57);
+  EXPECT_EQ(googlenet.at(OpKind::bn), 57);
+  EXPECT_EQ(googlenet.at(OpKind::relu), 57);
+  EXPECT_EQ(googlenet.at(OpKind::concat), 9);
+  EXPECT_EQ(googlenet.at(OpKind::max_pool), 13);
+  EXPECT_EQ(googlenet.at(OpKind::fc), 1);
 }
 
-// Published: ResNet-50 v1.5 4.09, ResNet-18 1.81, VGG-16 15.47 (torchvision's table of weights, GFLOPS counted as
-// multiply-adds). LeNet by hand: 24^2 20 25 + 8^2 50 20 25 + 800 500 + 500 10 = 2,293,000.
+// Published: ResNet-50 v1.5 4.09, ResNet-18 1.81, ResNet-101 7.80, VGG-16 15.47, AlexNet 0.71, GoogLeNet 1.50
+// (torchvision's table of weights, GFLOPS counted as multiply-adds). By hand: LeNet 24^2 20 25 + 8^2 50 20 25 +
+// 800 500 + 500 10 = 2,293,000; AlexNet 55^2 64 363 + 27^2 192 1600 + 13^2 (384 1728 + 256 3456 + 256 2304) +
+// 9216 4096 + 4096^2 + 4096 1000 = 714,188,480.
 TEST(Models, MultiplyAddsAreThePublishedOnes) {
   EXPECT_NEAR(giga_macs(build_model("resnet50", 1), Pass::forward), 4.09, 0.005);
   EXPECT_NEAR(giga_macs(build_model("resnet18", 1), Pass::forward), 1.81, 0.005);
+  EXPECT_NEAR(giga_macs(build_model("resnet101", 1), Pass::forward), 7.80, 0.005);
   EXPECT_NEAR(giga_macs(build_model("vgg16", 1), Pass::forward), 15.47, 0.005);
+  EXPECT_NEAR(giga_macs(build_model("googlenet", 1), Pass::forward), 1.50, 0.005);
+  EXPECT_DOUBLE_EQ(giga_macs(build_model("alexnet", 2), Pass::forward), 0.71418848);
   EXPECT_DOUBLE_EQ(giga_macs(build_model("lenet5", 64), Pass::forward), 2.293e-3);
 }
 
@@ -111,6 +134,51 @@ TEST(Models, ResidualBlocksAreRealDags) {
   EXPECT_EQ(layer(trace, "conv1").activation_bytes, Bytes(8LL * 64 * 112 * 112 * 4));
   EXPECT_EQ(layer(trace, "relu").activation_bytes, Bytes(0));
   EXPECT_TRUE(layer(trace, "conv1").parameters.size() == 1 && layer(trace, "bn1").parameters.size() == 2);
+}
+
+TEST(Models, AlexNetIsTheOneColumnForm) {
+  const Trace trace = build_model("alexnet", 8);
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(layer(trace, "features.0").output_shape, (Shape{8, 64, 55, 55}));
+  EXPECT_EQ(layer(trace, "features.2").output_shape, (Shape{8, 64, 27, 27}));
+  EXPECT_EQ(layer(trace, "features.5").output_shape, (Shape{8, 192, 13, 13}));
+  EXPECT_EQ(layer(trace, "features.12").output_shape, (Shape{8, 256, 6, 6}));
+  EXPECT_EQ(input_names(trace, "classifier.0"), Names{"flatten"});
+  EXPECT_EQ(layer(trace, "classifier.1").parameters[0].shape, (Shape{4096, 9216}));
+  for (const auto& l : trace.layers) EXPECT_EQ(l.groups, 1) << l.name;
+}
+
+// Table 1 of the paper has these output sizes; the pools round up (112 -> 56 -> 28 -> 14 -> 7 without pads).
+TEST(Models, GoogLeNetJoinsFourBranches) {
+  const Trace trace = build_model("googlenet", 4);
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(layer(trace, "maxpool1").output_shape, (Shape{4, 64, 56, 56}));
+  EXPECT_EQ(layer(trace, "maxpool1").pad_begin, (std::vector<int>{0, 0}));
+  EXPECT_EQ(layer(trace, "maxpool1").pad_end, (std::vector<int>{1, 1}));  // 55 strides of 2 and 3 elements: 113
+  EXPECT_EQ(layer(trace, "maxpool4").pad_end, (std::vector<int>{0, 0}));
+  EXPECT_EQ(layer(trace, "inception3a.branch4.0").pad_end, (std::vector<int>{1, 1}));
+  const std::pair<const char*, Shape> outputs[] = {
+      {"maxpool2", {4, 192, 28, 28}},        {"inception3a.cat", {4, 256, 28, 28}},
+      {"inception3b.cat", {4, 480, 28, 28}}, {"maxpool3", {4, 480, 14, 14}},
+      {"inception4a.cat", {4, 512, 14, 14}}, {"inception4b.cat", {4, 512, 14, 14}},
+      {"inception4c.cat", {4, 512, 14, 14}}, {"inception4d.cat", {4, 528, 14, 14}},
+      {"inception4e.cat", {4, 832, 14, 14}}, {"maxpool4", {4, 832, 7, 7}},
+      {"inception5a.cat", {4, 832, 7, 7}},   {"inception5b.cat", {4, 1024, 7, 7}}};
+  for (const auto& [name, shape] : outputs) EXPECT_EQ(layer(trace, name).output_shape, shape) << name;
+  EXPECT_EQ(input_names(trace, "inception3a.cat"), (Names{"inception3a.branch1.relu", "inception3a.branch2.1.relu",
+                                                          "inception3a.branch3.1.relu", "inception3a.branch4.1.relu"}));
+  for (const auto* reader : {"branch1.conv", "branch2.0.conv", "branch3.0.conv", "branch4.0"}) {
+    EXPECT_EQ(input_names(trace, std::string("inception4a.") + reader), Names{"maxpool3"}) << reader;
+  }
+  EXPECT_EQ(layer(trace, "inception3a.branch3.1.conv").kernel, (std::vector<int>{3, 3}));  // the paper's is 5 x 5
+}
+
+TEST(Models, LocalResponseNormalizationKeepsTheShape) {
+  ModelBuilder b("toy", {2, 3, 8, 8});
+  b.lrn("norm", b.conv("conv", ModelBuilder::kInput, 6, {3, 1, 1}, false));
+  const Trace trace = b.finish();
+  EXPECT_EQ(layer(trace, "norm").output_shape, (Shape{2, 6, 8, 8}));
+  EXPECT_EQ(layer(trace, "norm").parameter_count(), 0);
 }
 
 // Seen by others in a real PyTorch DDP run of ResNet-50 (a Chakra trace), and PyTorch's documented rule.

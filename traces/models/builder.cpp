@@ -1,5 +1,6 @@
 #include "traces/models/builder.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "traces/layer_work.hpp"
@@ -8,16 +9,6 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t kFloat = 4;
-
-Shape windowed(const Layer& layer, std::int64_t channels) {
-  Shape shape = layer.input_shapes[0];
-  shape[1] = channels;
-  for (std::size_t d = 0; d < layer.kernel.size(); ++d) {
-    shape[d + 2] = window_extent(shape[d + 2], layer.kernel[d], layer.stride[d], layer.pad_begin[d], layer.pad_end[d],
-                                 layer.dilation[d]);
-  }
-  return shape;
-}
 
 }  // namespace
 
@@ -46,6 +37,13 @@ void ModelBuilder::set_window(Layer& layer, Window window) {
   layer.stride = {window.stride, window.stride};
   layer.pad_begin = layer.pad_end = {window.pad, window.pad};
   layer.dilation = {1, 1};
+  for (std::size_t d = 0; d < layer.kernel.size(); ++d) {
+    const auto in = layer.input_shapes[0][d + 2];
+    const auto out = window_extent(in, window.kernel, window.stride, window.pad, window.pad, 1, window.ceil_mode);
+    const auto reach = (out - 1) * window.stride + window.kernel - in - window.pad;
+    layer.pad_end[d] = std::max(window.pad, static_cast<int>(reach));
+    layer.output_shape[d + 2] = out;
+  }
 }
 
 LayerId ModelBuilder::push(Layer layer) {
@@ -58,7 +56,7 @@ LayerId ModelBuilder::push(Layer layer) {
 LayerId ModelBuilder::conv(const std::string& name, LayerId from, std::int64_t channels, Window window, bool bias) {
   Layer layer = start(name, OpKind::conv, {from});
   set_window(layer, window);
-  layer.output_shape = windowed(layer, channels);
+  layer.output_shape[1] = channels;
   layer.parameters.push_back({"weight", {channels, layer.input_shapes[0][1], window.kernel, window.kernel}});
   if (bias) layer.parameters.push_back({"bias", {channels}});
   return push(std::move(layer));
@@ -82,19 +80,28 @@ LayerId ModelBuilder::relu(const std::string& name, LayerId from) {
 LayerId ModelBuilder::max_pool(const std::string& name, LayerId from, Window window) {
   Layer layer = start(name, OpKind::max_pool, {from});
   set_window(layer, window);
-  layer.output_shape = windowed(layer, layer.input_shapes[0][1]);
   return push(std::move(layer));
 }
 
 LayerId ModelBuilder::global_avg_pool(const std::string& name, LayerId from) {
   Layer layer = start(name, OpKind::avg_pool, {from});
   set_window(layer, {static_cast<int>(layer.output_shape[2]), 1, 0});
-  layer.output_shape = windowed(layer, layer.input_shapes[0][1]);
   return push(std::move(layer));
 }
 
 LayerId ModelBuilder::add(const std::string& name, LayerId left, LayerId right) {
   return push(start(name, OpKind::add, {left, right}));
+}
+
+LayerId ModelBuilder::concat(const std::string& name, const std::vector<LayerId>& from) {
+  Layer layer = start(name, OpKind::concat, from);
+  layer.output_shape[1] = 0;
+  for (const auto& shape : layer.input_shapes) layer.output_shape[1] += shape[1];
+  return push(std::move(layer));
+}
+
+LayerId ModelBuilder::lrn(const std::string& name, LayerId from) {
+  return push(start(name, OpKind::lrn, {from}));
 }
 
 LayerId ModelBuilder::flatten(const std::string& name, LayerId from) {
