@@ -113,7 +113,8 @@ double first_half(TrainingNetwork& network, std::size_t layers) {
   return loss;
 }
 
-// Every kind that the recorder knows: forks with and without a convolution on the shortcut, pools, dropout.
+// Every kind that the recorder knows: forks with and without a convolution on the shortcut, pools, dropout, branches
+// joined at whole blocks of channels (16 and 32) and inside of one (20 and 12), normalized ones among them.
 Trace every_kind() {
   ModelBuilder b("every-kind", {4, 3, 16, 16});
   auto x = b.conv("conv1", ModelBuilder::kInput, 20, {3, 1, 1}, true);
@@ -122,6 +123,10 @@ Trace every_kind() {
   x = b.bn("bn2", b.conv("conv2", x, 32, {3, 2, 1}, false));
   x = b.relu("relu2", b.add("add1", x, b.conv("shortcut", fork, 32, {1, 2, 0}, false)));
   x = b.relu("relu3", b.add("add2", b.conv("conv3", x, 32, {3, 1, 1}, true), x));
+  const auto left = b.conv("left", x, 16, {1, 1, 0}, false);
+  x = b.concat("cat1", {left, b.lrn("lrn1", b.conv("right", x, 32, {3, 1, 1}, false))});
+  const auto odd = b.lrn("lrn2", b.conv("odd", x, 20, {1, 1, 0}, false));
+  x = b.concat("cat2", {odd, x, b.relu("relu5", b.conv("even", x, 12, {1, 1, 0}, true))});
   x = b.flatten("flatten", b.global_avg_pool("avgpool", x));
   x = b.dropout("dropout", b.relu("relu4", b.fc("fc1", x, 24)));
   b.softmax_loss("loss", b.fc("fc2", x, 10));
