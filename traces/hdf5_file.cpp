@@ -1,6 +1,5 @@
 #include "traces/hdf5_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <hdf5.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "sim/core/error.hpp"
+#include "traces/atomic_file.hpp"
 
 namespace tandem {
 namespace {
@@ -81,81 +81,6 @@ Handle string_type(std::size_t width) {
   return type;
 }
 
-// Well-formed UTF-8 without NUL (RFC 3629): what every reader can decode.
-bool storable(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    if (lead == 0) return false;
-    const std::size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
-    if (length == 0 || i + length > text.size()) return false;
-    std::uint32_t point = length == 1 ? lead : lead & (0x7fU >> length);
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if (next >> 6 != 2) return false;
-      point = point << 6 | (next & 0x3fU);
-    }
-    constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (point < least[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
-    i += length;
-  }
-  return true;
-}
-
-// Removes its file unless told that it has been renamed.
-class TemporaryFile {
- public:
-  // Beside `path`, so that the rename stays within one file system. O_EXCL and mode 0666 rather than mkstemp, whose
-  // 0600 would survive the rename.
-  explicit TemporaryFile(const std::string& path) {
-    static std::atomic<unsigned> counter{0};
-    const auto slash = path.rfind('/');
-    const auto split = slash == std::string::npos ? 0 : slash + 1;
-    while (fd_ < 0) {
-      name_ = fmt::format("{}.{}.tmp.{}.{}", path.substr(0, split), path.substr(split), ::getpid(), counter++);
-      fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (fd_ < 0 && errno != EEXIST) {
-        const int error = errno;
-        name_.clear();
-        fail_system(path, "cannot write", error);
-      }
-    }
-  }
-  ~TemporaryFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!name_.empty()) ::unlink(name_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  void write(const std::vector<char>& bytes, const std::string& path) {
-    for (std::size_t done = 0; done < bytes.size();) {
-      const auto n = ::write(fd_, bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail_system(path, "cannot write", errno);
-      done += static_cast<std::size_t>(n);
-    }
-    if (::fsync(fd_) != 0) fail_system(path, "cannot write", errno);
-    if (::close(std::exchange(fd_, -1)) != 0) fail_system(path, "cannot write", errno);
-  }
-
-  void rename_to(const std::string& path) {
-    if (::rename(name_.c_str(), path.c_str()) != 0) fail_system(path, "cannot write", errno);
-    name_.clear();
-    // The rename itself reaches the disk with the folder. Not every file system can sync one, and the data is safe.
-    const auto slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-      ::fsync(fd);
-      ::close(fd);
-    }
-  }
-
- private:
-  std::string name_;
-  int fd_ = -1;
-};
-
 // ---- reading ----
 
 // A file can hold no more than deflate's best ratio times its size, give or take fill values never written.
@@ -195,6 +120,25 @@ const char* class_name(H5T_class_t type) {
 
 }  // namespace
 
+bool is_storable_text(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    if (lead == 0) return false;
+    const std::size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+    if (length == 0 || i + length > text.size()) return false;
+    std::uint32_t point = length == 1 ? lead : lead & (0x7fU >> length);
+    for (std::size_t k = 1; k < length; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + k]);
+      if (next >> 6 != 2) return false;
+      point = point << 6 | (next & 0x3fU);
+    }
+    constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (point < least[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
+    i += length;
+  }
+  return true;
+}
+
 // ---- writer ----
 
 struct Hdf5Writer::State {
@@ -230,7 +174,7 @@ struct Hdf5Writer::State {
   }
 
   void text_attribute(hid_t object, const std::string& what, const std::string& name, std::string_view value) const {
-    if (!storable(value)) {
+    if (!is_storable_text(value)) {
       throw input_error(fmt::format("{}: '{}@{}': the text is not UTF-8, or has a NUL in it", path, what, name));
     }
     std::string padded(value);
@@ -312,7 +256,7 @@ void Hdf5Writer::dataset(const std::string& name, std::span<const std::string> v
                          Hdf5Layout layout) {
   std::size_t width = 1;
   for (const auto& value : values) {
-    if (!storable(value)) {
+    if (!is_storable_text(value)) {
       throw input_error(fmt::format("{}: '{}': a text is not UTF-8, or has a NUL in it", state_->path, name));
     }
     width = std::max(width, value.size());
@@ -329,9 +273,7 @@ void Hdf5Writer::commit() {
   std::vector<char> image(static_cast<std::size_t>(size));
   if (H5Fget_file_image(state_->file.id(), image.data(), image.size()) != size) fail_hdf5(state_->path, "cannot write");
   state_->file = Handle();
-  TemporaryFile temporary(state_->path);
-  temporary.write(image, state_->path);
-  temporary.rename_to(state_->path);
+  write_atomically(state_->path, {image.data(), image.size()});
 }
 
 // ---- reader ----

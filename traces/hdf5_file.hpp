@@ -18,6 +18,9 @@ namespace tandem {
 // `extendible` datasets are chunked and have no upper limit on their length, so that other tools may append to them.
 enum class Hdf5Layout { plain, extendible };
 
+// Well-formed UTF-8 without NUL (RFC 3629): what every reader can decode. Other text is refused.
+[[nodiscard]] bool is_storable_text(std::string_view text);
+
 // Collects a file in memory. commit() writes it to a temporary file in the same folder, syncs it and renames it, so
 // that `path` is either the whole file or untouched. Without a commit nothing reaches the disk.
 //

@@ -1,4 +1,4 @@
-// tandem trace: what traces there are, what is inside, other formats in, sanity.
+// tandem trace: what traces there are, what is inside, sanity. Other formats in and out are in files of their own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,20 +6,16 @@
 
 #include "sim/cli/output.hpp"
 #include "sim/cli/subcommand.hpp"
+#include "sim/cli/trace_commands.hpp"
 #include "sim/cli/trace_tables.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
 #include "sim/results/text_table.hpp"
-#include "traces/importer.hpp"
 #include "traces/models/models.hpp"
 
 namespace tandem {
-namespace {
 
-using json = nlohmann::ordered_json;
-using Words = std::vector<std::string>;
-
-CommandSpec spec_of(const char* synopsis, const char* help, const char* word, std::size_t words) {
+CommandSpec trace_spec(const char* synopsis, const char* help, const char* word, std::size_t words) {
   CommandSpec spec;
   spec.synopsis = synopsis;
   spec.help = help;
@@ -28,9 +24,19 @@ CommandSpec spec_of(const char* synopsis, const char* help, const char* word, st
   return spec;
 }
 
+Trace trace_or_model(const std::string& name) {
+  const auto models = model_names();
+  return std::find(models.begin(), models.end(), name) == models.end() ? load_trace(name) : build_model(name, 1);
+}
+
+namespace {
+
+using json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
 int list_traces(const Words& arguments) {
   auto spec =
-      spec_of("tandem trace list [options]", "Shipped traces, and models whose layers are built in.", "word", 0);
+      trace_spec("tandem trace list [options]", "Shipped traces, and models whose layers are built in.", "word", 0);
   spec.options = {format_option()};
   const auto line = parse_command_line(spec, arguments);
   if (!line) return 0;
@@ -55,16 +61,10 @@ int list_traces(const Words& arguments) {
   return 0;
 }
 
-// A shipped trace or file, or a built-in model, which has no times.
-Trace trace_or_model(const std::string& name) {
-  const auto models = model_names();
-  return std::find(models.begin(), models.end(), name) == models.end() ? load_trace(name) : build_model(name, 1);
-}
-
 int show_trace(const Words& arguments) {
-  auto spec = spec_of("tandem trace show NAME|FILE [options]",
-                      "A trace's facts, its layers, and the sum of its layers against the measured whole iteration.",
-                      "trace", 1);
+  auto spec = trace_spec("tandem trace show NAME|FILE [options]",
+                         "A trace's facts, its layers, and the sum of its layers against the measured whole iteration.",
+                         "trace", 1);
   spec.options = {{"top", "N", "all, in their order", "only the N costliest layers, costliest first", ""},
                   format_option()};
   spec.options.back().group = "";
@@ -89,62 +89,9 @@ int show_trace(const Words& arguments) {
   return 0;
 }
 
-std::vector<Record> report_records(const ImportReport& report) {
-  std::vector<Record> rows;
-  for (const auto& entry : report.entries) {
-    rows.push_back({{"content", "1", entry.what},
-                    {"count", "1", entry.count},
-                    {"time_s", "s", entry.time.count()},
-                    {"fate", "1", std::string(to_text(entry.fate))},
-                    {"why", "1", entry.why}});
-  }
-  return rows;
-}
-
-int import_file(const Words& arguments) {
-  auto spec = spec_of("tandem trace import FILE... --output FILE.h5 [options]",
-                      "Reads a trace of another tool and writes it in Tandem's format. Several files are the ranks of "
-                      "one run: their times are pooled.",
-                      "file", 1);
-  spec.most_words = 4096;
-  spec.options = {{"importer", "NAME", "by content", "which format it is (tandem list importer)", ""},
-                  {"model", "NAME", "as in the file", "name of the model in the trace", ""},
-                  {"output", "FILE.h5", "none: it must be given", "the trace, written whole or not at all", ""},
-                  format_option()};
-  spec.options.back().group = "";
-  const auto line = parse_command_line(spec, arguments);
-  if (!line) return 0;
-  const auto format = format_of(*line);
-  if (!line->has("output")) throw usage_error("--output is missing: the file that the trace is written to");
-  check_output(line->text("output"));
-  auto [trace, report] = import_trace(line->words(), line->has("importer") ? line->text("importer") : "");
-  if (line->has("model")) trace.model = line->text("model");
-  write_trace(trace, line->text("output"));
-  const auto facts = trace_facts(trace);
-  const auto rows = report_records(report);
-  switch (format) {
-    case Format::csv:
-      print(to_csv(rows));
-      break;
-    case Format::json: {
-      auto object = to_json_value(facts);
-      object["remarks"] = remarks_of(trace);
-      auto& list = object["report"] = json::array();
-      for (const auto& row : rows) list.push_back(to_json_value(row));
-      print(object.dump(2) + "\n");
-      break;
-    }
-    case Format::table:
-      print(to_list(facts) + trace_remarks(trace) + "\n" + to_table(rows) +
-            fmt::format("\nwritten to {}\n", line->text("output")));
-      break;
-  }
-  return 0;
-}
-
 int check_trace(const Words& arguments) {
-  auto spec = spec_of("tandem trace check NAME|FILE [options]",
-                      "Reads a trace and checks it; exit status 1 where it is not sound.", "trace", 1);
+  auto spec = trace_spec("tandem trace check NAME|FILE [options]",
+                         "Reads a trace and checks it; exit status 1 where it is not sound.", "trace", 1);
   spec.options = {format_option()};
   const auto line = parse_command_line(spec, arguments);
   if (!line) return 0;
@@ -166,7 +113,8 @@ int check_trace(const Words& arguments) {
 int trace_command(const Words& arguments) {
   const std::vector<Subcommand> commands{{"list", "shipped traces and built-in models", list_traces},
                                          {"show", "what is inside a trace", show_trace},
-                                         {"import", "another tool's format in", import_file},
+                                         {"import", "another tool's format in", trace_import},
+                                         {"export", "another tool's format out", trace_export},
                                          {"check", "whether a trace is sound", check_trace}};
   std::string help = "Usage: tandem trace COMMAND [options]\n\nCommands:\n";
   Words names;
@@ -187,7 +135,7 @@ int trace_command(const Words& arguments) {
 }  // namespace
 
 Subcommand trace_subcommand() {
-  return {"trace", "list, show, import and check traces", trace_command};
+  return {"trace", "list, show, import, export and check traces", trace_command};
 }
 
 }  // namespace tandem

@@ -5,7 +5,7 @@ import re
 import program
 
 COMMANDS = [["run"], ["sweep"], ["collective"], ["topology"], ["trace", "list"], ["trace", "show"],
-            ["trace", "import"], ["trace", "check"], ["record"], ["list"]]
+            ["trace", "import"], ["trace", "export"], ["trace", "check"], ["record"], ["list"]]
 
 
 class Help(program.Case):
@@ -15,6 +15,7 @@ class Help(program.Case):
         for command in COMMANDS:
             self.assertRegex(text, rf"(?m)^  {command[0]} ")
         self.assertRegex(self.good("trace", "--help"), r"(?m)^  import ")
+        self.assertRegex(self.good("trace", "--help"), r"(?m)^  export ")
 
     def test_version(self):
         self.assertRegex(self.good("--version"), r"^tandem \d+\.\d+\.\d+\n$")

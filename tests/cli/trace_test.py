@@ -1,6 +1,8 @@
 """tandem trace and tandem record."""
 
+import gzip
 import os
+import resource
 
 import program
 
@@ -25,6 +27,48 @@ class Trace(program.Case):
         self.make_trace("a.h5")
         self.make_trace("b.h5")
         self.assertEqual((self.path / "a.h5").read_bytes(), (self.path / "b.h5").read_bytes())
+
+    def test_export(self):
+        trace = self.make_trace()
+        out = self.good_json("trace", "export", trace, "--output", "small.csv")
+        self.assertEqual((out["exporter"], out["model"], out["layers"], out["cannot_carry"]), ("csv", "small", 2, []))
+        text = (self.path / "small.csv").read_text()
+        self.assertEqual(out["file_bytes"], len(text.encode()))
+        self.assertIn("# batch = 64\n", text)
+        table = self.good("trace", "export", trace, "--output", "again.csv")
+        self.assertIn("written to again.csv", table)
+        self.assertIn("nothing of the trace is missing", table)
+        self.assertEqual((self.path / "again.csv").read_text(), text)
+        header = self.good("trace", "export", trace, "--output", "again.csv", "--format", "csv").splitlines()[0]
+        self.assertEqual(header, "output,exporter,model,layers,file_bytes,cannot_carry")
+        self.good("trace", "export", trace, "--output", "small.csv.gz")
+        self.assertEqual(gzip.decompress((self.path / "small.csv.gz").read_bytes()).decode(), text)
+        self.good("trace", "export", trace, "--output", "named", "--exporter", "csv")
+        self.assertEqual((self.path / "named").read_text(), text)
+        self.good("trace", "export", "lenet5", "--output", "lenet5.csv")
+        self.assertIn("\nip1,fc,", (self.path / "lenet5.csv").read_text())
+
+    def test_exports_that_fail(self):
+        trace = self.make_trace()
+        self.bad(2, "trace", "export", trace, says=["--output is missing"])
+        self.bad(2, "trace", "export", trace, "--output", "t.xls", says=["t.xls", "'.xls'", ".csv (csv)"])
+        self.bad(2, "trace", "export", trace, "--output", "t", says=["extension ''"])
+        self.bad(2, "trace", "export", trace, "--output", "t.gz", says=["extension ''"])
+        self.bad(2, "trace", "export", trace, "--output", "t.csv", "--exporter", "cvs", says=["did you mean 'csv'?"])
+        self.bad(2, "trace", "export", trace, "--output", "t.csv", "--exporter", "csv:x=1", says=["csv"])
+        self.bad(2, "trace", "export", trace, "--output", "t.csv", "--format", "tabel", says=["'table'"])
+        self.bad(1, "trace", "export", trace, "--output", "no/t.csv", says=["no/t.csv", "folder 'no'"])
+        self.bad(1, "trace", "export", trace, "--output", "/proc/t.csv", says=["/proc/t.csv"])
+        self.bad(1, "trace", "export", "./none.h5", "--output", "t.csv", says=["none.h5"])
+        self.bad(2, "trace", "export", "lenet", "--output", "t.csv", says=["lenet"])
+        self.bad(2, "trace", "export", "--output", "t.csv")
+
+    def test_a_failed_export_leaves_the_earlier_file(self):
+        trace = self.make_trace()
+        self.write("t.csv", "precious")
+        self.bad(1, "trace", "export", trace, "--output", "t.csv", says=["t.csv"],
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
+        self.assertEqual((self.path / "t.csv").read_text(), "precious")
 
     def test_list_names_the_models(self):
         names = {row["name"]: row for row in self.good_json("trace", "list")}
