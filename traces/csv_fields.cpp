@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace tandem {
 namespace {
@@ -74,11 +75,11 @@ std::optional<Number> parse(std::string_view text) {
 
 // "3x3x7"; at least one extent.
 template <class Number>
-std::optional<std::vector<Number>> parse_extents(std::string_view text, Number least) {
+std::optional<std::vector<Number>> parse_extents(std::string_view text, Number least, Number most) {
   std::vector<Number> extents;
   for (const auto part : split_escaped(text, 'x')) {
     const auto value = parse<Number>(part);
-    if (!value || *value < least || extents.size() == kMostExtents) return std::nullopt;
+    if (!value || *value < least || *value > most || extents.size() == kMostExtents) return std::nullopt;
     extents.push_back(*value);
   }
   return extents;
@@ -118,7 +119,7 @@ std::string csv_parameters(const std::vector<ParameterTensor>& tensors) {
 
 std::optional<Shape> parse_csv_shape(std::string_view text) {
   if (trimmed(text) == "-") return Shape{};
-  return parse_extents<std::int64_t>(text, 1);
+  return parse_extents<std::int64_t>(text, 1, std::int64_t{1} << 56);
 }
 
 std::optional<std::vector<Shape>> parse_csv_shapes(std::string_view text) {
@@ -132,7 +133,7 @@ std::optional<std::vector<Shape>> parse_csv_shapes(std::string_view text) {
 }
 
 std::optional<std::vector<int>> parse_csv_window(std::string_view text, int least) {
-  return parse_extents<int>(text, least);
+  return parse_extents<int>(text, least, std::numeric_limits<int>::max());
 }
 
 std::optional<Samples> parse_csv_samples(std::string_view text, double per_second) {

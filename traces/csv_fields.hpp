@@ -23,7 +23,7 @@ inline constexpr std::string_view kCsvModelInput = "-";           // in the plac
 [[nodiscard]] std::string csv_parameters(const std::vector<ParameterTensor>& tensors);  // "weight:64x3x7x7;bias:64"
 
 // Nothing where the text is not of this form. No extent is below 1 (in a window: below `least`), no shape has more
-// than 32 of them.
+// than 32 of them, or one above 2^56.
 [[nodiscard]] std::optional<Shape> parse_csv_shape(std::string_view text);
 [[nodiscard]] std::optional<std::vector<Shape>> parse_csv_shapes(std::string_view text);
 [[nodiscard]] std::optional<std::vector<int>> parse_csv_window(std::string_view text, int least);

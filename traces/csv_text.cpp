@@ -9,6 +9,8 @@
 namespace tandem {
 namespace {
 
+constexpr std::size_t kMostCells = 10'000;  // no table is wider, and a file of commas must not fill memory
+
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
@@ -85,6 +87,7 @@ CsvCell CsvReader::cell() {
 std::vector<CsvCell> CsvReader::cells() {
   std::vector<CsvCell> all{cell()};
   while (at_ < text_.size() && text_[at_] == ',') {
+    if (all.size() == kMostCells) throw input_error(fmt::format("line {} has more than {} cells", line_, kMostCells));
     ++at_;
     all.push_back(cell());
   }
