@@ -6,32 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/registry.hpp"
+#include "sim/compute/device.hpp"
+#include "sim/compute/split_curve.hpp"
 #include "traces/trace.hpp"
 
 namespace tandem {
-
-// A named device: nominal rates and how much of them CNN layers reach. Times made from it are "modelled".
-struct DevicePreset {
-  static constexpr const char* plugin_kind = "device";
-  static constexpr const char* plugin_help = "named devices that a trace can be re-timed for (times are modelled)";
-  struct PluginContext {};
-
-  std::string name;
-  FlopsPerSecond peak{};              // single precision, nominal
-  BytesPerSecond memory_bandwidth{};  // nominal
-  Bytes memory{};
-  double winograd_efficiency = 1;   // of peak, direct-convolution FLOPs, 3x3 stride 1
-  double conv_efficiency = 0.6;     // of peak, other convolutions
-  double gemm_efficiency = 0.7;     // of peak, fully connected layers
-  double memory_efficiency = 0.75;  // of memory bandwidth
-  Seconds launch_overhead{};        // a kernel
-};
-
-// Part of a layer that one rank computes, as fractions of the recorded shape.
-struct Shard {
-  double batch = 1;
-};
 
 struct ComputeOptions {
   std::int64_t batch = 0;           // per replica; 0: as recorded
@@ -45,18 +24,22 @@ class ComputeModel {
   // The trace must outlive the model.
   ComputeModel(const Trace& trace, const ComputeOptions& options);
 
-  // Seconds that one device needs for the pass over its shard; the shard's batch is a fraction of batch().
+  // Seconds that one device needs for the pass over its shard; the shard's batch is a fraction of batch(). A shard cut
+  // along several axes costs the product of what each cut alone would leave.
   [[nodiscard]] Seconds time(LayerId layer, Pass pass, const Shard& shard = {}) const;
+  [[nodiscard]] Origin origin(LayerId layer, Pass pass, const Shard& shard = {}) const;
   [[nodiscard]] Seconds total(Pass pass) const;
   [[nodiscard]] std::int64_t batch() const { return batch_; }
   [[nodiscard]] const Trace& trace() const { return trace_; }
+  // Layers of which a pass over such a shard lies outside of what was recorded.
+  [[nodiscard]] std::vector<std::string> extrapolated(const Shard& shard = {}) const;
   // What was measured, interpolated, extrapolated or modelled: sentences for the output.
   [[nodiscard]] std::vector<std::string> assumptions() const;
 
  private:
-  [[nodiscard]] Seconds measured(const Layer& layer, Pass pass, double batch_fraction) const;
-  [[nodiscard]] Seconds modelled(const Layer& layer, Pass pass, double batch_fraction) const;
-  [[nodiscard]] bool within_curves() const;
+  [[nodiscard]] double batch_fraction(const Shard& shard) const;
+  [[nodiscard]] bool on_curve() const;
+  [[nodiscard]] Ratio ratio(const Layer& layer, Pass pass, const Shard& shard) const;
 
   const Trace& trace_;
   ComputeOptions options_;

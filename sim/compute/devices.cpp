@@ -1,34 +1,48 @@
-// Named devices. Peaks, bandwidths and memory are the makers' data sheets (NVIDIA Tesla K80, P100, V100, T4, A100, H100
-// product briefs); the efficiencies are assumptions of this project, one set for all: about what cuDNN 7 reaches on
-// DeepBench's V100 convolutions (3x3 stride 1 above the direct-FLOP peak by Winograd, others near 60 %).
-#include "sim/compute/compute_model.hpp"
+// Named devices. Peaks, bandwidths and memory are the makers' data sheets: NVIDIA Tesla K80 (one of its two dies, base
+// boost 875 MHz), P100 SXM2, V100 SXM2, T4, A100 SXM4 80 GB, H100 SXM5 80 GB, H200 SXM5. Only the V100's rates are
+// fitted; the others are assumed to reach the same shares of their own peaks and bandwidths, and to need as many more
+// sums to fill them as they have more cores.
+#include "sim/compute/device.hpp"
 
 namespace tandem {
 namespace {
 
-std::unique_ptr<DevicePreset> preset(const char* name, double tflops, double gbytes_per_s, double gib) {
+constexpr double kV100Cores = 5120;
+
+struct DataSheet {
+  const char* name;
+  double tflops, gbytes_per_s, gib, cores;
+};
+
+std::unique_ptr<DevicePreset> gpu(const DataSheet& sheet) {
   auto device = std::make_unique<DevicePreset>();
-  device->name = name;
-  device->peak = FlopsPerSecond(tflops * 1e12);
-  device->memory_bandwidth = BytesPerSecond(gbytes_per_s * 1e9);
-  device->memory = Bytes(static_cast<std::int64_t>(gib * 1024 * 1024 * 1024));
-  device->winograd_efficiency = 1.1;
+  device->name = sheet.name;
+  device->peak = FlopsPerSecond(sheet.tflops * 1e12);
+  device->memory_bandwidth = BytesPerSecond(sheet.gbytes_per_s * 1e9);
+  device->memory = Bytes(static_cast<std::int64_t>(sheet.gib * 1024 * 1024 * 1024));
+  device->rates = cudnn_rates();
+  for (auto& pass : device->rates) {
+    for (auto& rates : pass) rates.sums_half *= sheet.cores / kV100Cores;
+  }
+  device->fitted_to = "cuDNN 7.6 on a V100 (DeepBench)";
   device->launch_overhead = Seconds(5e-6);
   return device;
 }
 
-#define TANDEM_DEVICE(identifier, name, help, tflops, gbytes_per_s, gib)                                            \
-  TANDEM_REGISTER(                                                                                                  \
-      DevicePreset, identifier, name, help,                                                                         \
-      [](const Arguments&, const DevicePreset::PluginContext&) { return preset(name, tflops, gbytes_per_s, gib); }, \
-      {})
+#define TANDEM_GPU(identifier, name, help, ...)                              \
+  TANDEM_REGISTER(DevicePreset, identifier, name, help,                      \
+                  [](const Arguments&, const DevicePreset::PluginContext&) { \
+                    return gpu(DataSheet{name, __VA_ARGS__});                \
+                  },                                                         \
+                  {})
 
-TANDEM_DEVICE(k80, "k80", "one GK210 die of an NVIDIA Tesla K80, fp32", 4.37, 240, 12)
-TANDEM_DEVICE(p100, "p100", "NVIDIA Tesla P100 SXM2, fp32", 10.6, 732, 16)
-TANDEM_DEVICE(v100, "v100", "NVIDIA Tesla V100 SXM2, fp32", 15.7, 900, 16)
-TANDEM_DEVICE(t4, "t4", "NVIDIA T4, fp32", 8.1, 320, 16)
-TANDEM_DEVICE(a100, "a100", "NVIDIA A100 SXM4 80 GB, fp32 without tensor cores", 19.5, 2039, 80)
-TANDEM_DEVICE(h100, "h100", "NVIDIA H100 SXM5 80 GB, fp32 without tensor cores", 66.9, 3350, 80)
+TANDEM_GPU(k80, "k80", "one GK210 die of an NVIDIA Tesla K80, fp32", 4.37, 240, 12, 2496)
+TANDEM_GPU(p100, "p100", "NVIDIA Tesla P100 SXM2, fp32", 10.6, 732, 16, 3584)
+TANDEM_GPU(v100, "v100", "NVIDIA Tesla V100 SXM2, fp32", 15.7, 900, 16, 5120)
+TANDEM_GPU(t4, "t4", "NVIDIA T4, fp32", 8.1, 320, 16, 2560)
+TANDEM_GPU(a100, "a100", "NVIDIA A100 SXM4 80 GB, fp32 without tensor cores", 19.5, 2039, 80, 6912)
+TANDEM_GPU(h100, "h100", "NVIDIA H100 SXM5 80 GB, fp32 without tensor cores", 66.9, 3350, 80, 16896)
+TANDEM_GPU(h200, "h200", "NVIDIA H200 SXM5 141 GB, fp32 without tensor cores", 66.9, 4800, 131, 16896)
 
 }  // namespace
 }  // namespace tandem

@@ -81,20 +81,54 @@ TEST(DeviceSanity, V100BesideDeepBench) {
   }
 }
 
-TEST(DeviceSanity, V100BesidePipeDreamsVgg16) {
-  const auto path = reference("pipedream/vgg16.graph.txt");
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
-  const auto measured = import_trace({path.string()}, "pipedream:batch=128").trace;
-  const auto model = build_model("vgg16", 128);
-  const ComputeModel modelled(model, {0, "v100", 1});
-  const double there = (measured.total(Pass::forward) + measured.total(Pass::backward_weight)).count();
-  const double here =
-      (modelled.total(Pass::forward) + modelled.total(Pass::backward_data) + modelled.total(Pass::backward_weight))
-          .count();
-  fmt::print("VGG-16 at batch 128: modelled {:.0f} ms, profiled layer by layer {:.0f} ms, ratio {:.2f}\n", here * 1e3,
-             there * 1e3, here / there);
-  EXPECT_LT(std::abs(std::log(here / there)), std::log(3.0));
+// Per layer and with all there is: PipeDream's first convolution holds the copy of the input, probably, so the sums
+// are compared with and without it. Its GPU is not named; the V100 is an inference.
+struct Compared {
+  const char* model;
+  std::int64_t batch;
+};
+
+class V100BesidePipeDream : public ::testing::TestWithParam<Compared> {};
+
+double first_forward(const Trace& trace, const ComputeModel& model) {
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+    if (trace.layers[i].kind == OpKind::conv)
+      return model.time(LayerId{static_cast<std::int32_t>(i)}, Pass::forward).count();
+  }
+  return 0;
 }
+
+double iteration(const ComputeModel& model) {
+  return (model.total(Pass::forward) + model.total(Pass::backward_data) + model.total(Pass::backward_weight)).count();
+}
+
+TEST_P(V100BesidePipeDream, WithinThirtyPercent) {
+  const auto [name, batch] = GetParam();
+  const auto path = reference(fmt::format("pipedream/{}.graph.txt", name));
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  const auto profile = import_trace({path.string()}, fmt::format("pipedream:batch={}", batch)).trace;
+  const ComputeModel measured(profile, {});
+  const auto trace = build_model(name, 32);  // TODO load_trace
+  const ComputeModel modelled(trace, {batch, "v100", 1});
+  const double there = iteration(measured);
+  const double here = iteration(modelled);
+  const double there_without = there - first_forward(profile, measured);
+  const double here_without = here - first_forward(trace, modelled);
+  fmt::print(
+      "{} at batch {}: modelled / profiled {:.1f} / {:.1f} ms = {:.2f}; without the first convolution's forward "
+      "time {:.1f} / {:.1f} ms = {:.2f}\n",
+      name, batch, here * 1e3, there * 1e3, here / there, here_without * 1e3, there_without * 1e3,
+      here_without / there_without);
+  for (const auto pass : {Pass::forward, Pass::backward_data, Pass::backward_weight}) {
+    fmt::print("  {} {:.1f} / {:.1f} ms\n", to_text(pass), modelled.total(pass).count() * 1e3,
+               measured.total(pass).count() * 1e3);
+  }
+  EXPECT_LT(std::abs(here_without / there_without - 1), 0.3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, V100BesidePipeDream,
+                         ::testing::Values(Compared{"vgg16", 128}, Compared{"alexnet", 256}, Compared{"resnet18", 256}),
+                         [](const auto& p) { return p.param.model; });
 
 }  // namespace
 }  // namespace tandem
