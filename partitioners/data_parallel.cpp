@@ -1,25 +1,8 @@
 // Data parallelism: every rank holds the whole model and a batch of its own; every gradient is summed over all ranks.
-#include <cmath>
-
 #include "partitioners/partitioner.hpp"
 
 namespace tandem {
 namespace {
-
-MemoryUse memory_of(const Trace& trace, const PartitionOptions& options) {
-  const auto parameters = trace.parameter_count();
-  MemoryUse use;
-  use.parameters = Bytes(parameters * 4);
-  use.gradients = Bytes(parameters * dtype_bytes(options.gradient_dtype));
-  use.optimizer_state = Bytes(parameters * 4 * optimizer_copies(options.optimizer));
-  // Every output is kept for the backward pass; recorded sizes are single precision at the recorded batch.
-  double activations = 0;
-  for (const auto& layer : trace.layers) activations += static_cast<double>(layer.activation_bytes.count());
-  const double share =
-      static_cast<double>(options.batch) / static_cast<double>(trace.batch) * dtype_bytes(options.activation_dtype) / 4;
-  use.activations = Bytes(std::llround(activations * share));
-  return use;
-}
 
 class DataParallel final : public Partitioner {
  public:
@@ -38,7 +21,7 @@ class DataParallel final : public Partitioner {
                                    Bytes(parameters[t].count() * element)});
       }
     }
-    plan.memory.push_back(memory_of(trace, options));
+    plan.memory.push_back(replica_memory(trace, options));
     return plan;
   }
 };

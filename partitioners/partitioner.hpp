@@ -24,6 +24,11 @@ struct PartitionOptions {
   std::string optimizer = "momentum";
 };
 
+// Memory of one whole replica: parameters and optimizer state in single precision, gradients, and what forward keeps
+// for backward (every output that is not in place, and pooling indices, masks and statistics where they were recorded).
+// What a library needs for itself (its context, workspaces of its kernels, fragmentation) is not in it.
+[[nodiscard]] MemoryUse replica_memory(const Trace& trace, const PartitionOptions& options);
+
 class Partitioner {
  public:
   static constexpr const char* plugin_kind = "partitioner";

@@ -64,7 +64,7 @@ std::string breakdown(const Record& row) {
   const std::pair<const char*, const char*> parts[]{{"compute", "compute_time_s"},
                                                     {"exposed communication", "exposed_comm_time_s"},
                                                     {"pipeline bubble", "bubble_time_s"},
-                                                    {"idle (waiting for ranks)", "idle_time_s"},
+                                                    {"idle", "idle_time_s"},
                                                     {"waiting for input", "input_time_s"}};
   for (const auto& [label, name] : parts) {
     const bool always = std::string(label) == "compute" || std::string(label) == "exposed communication";
@@ -72,6 +72,10 @@ std::string breakdown(const Record& row) {
     rows.push_back({label, text_of(row, name),
                     fmt::format("{:.1f} %", total > 0 ? 100 * number_of(row, name) / total : 0.0),
                     text_of(row, std::string(name) + "_max")});
+  }
+  if (const double gaps = number_of(row, "launch_gap_time_s"); gaps > 0) {
+    rows.push_back({"  of it launch gaps", to_text(Seconds(gaps)),
+                    fmt::format("{:.1f} %", total > 0 ? 100 * gaps / total : 0.0), to_text(Seconds(gaps))});
   }
   return aligned(rows, "  ");
 }

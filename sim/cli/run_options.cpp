@@ -137,6 +137,11 @@ std::vector<RunOption> model_options() {
        [](Text t, Config c) { c.device = t == "recorded" ? t : plugin(t, "device", "--device"); }},
       {option(kModel, "device-scale", "FACTOR", "1", "devices are this many times as fast"),
        [](Text t, Config c) { c.device_scale = real(t, 1e-6, 1e6, "--device-scale"); }},
+      {option(kModel, "overheads", "none|recorded", "none",
+              "'recorded': input wait, launch gaps, copies and unmatched work of the trace count too"),
+       [](Text t, Config c) {
+         c.overheads = one_of(t, {"none", "recorded"}, "--overheads") == "recorded";
+       }},
       {option(kModel, "memory", "SIZE", "unchecked", "of a device; a run that needs more is an error"),
        [](Text t, Config c) { c.memory = size_or("unchecked", t, "--memory"); }},
   };

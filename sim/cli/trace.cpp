@@ -7,6 +7,7 @@
 #include "sim/cli/output.hpp"
 #include "sim/cli/subcommand.hpp"
 #include "sim/cli/trace_commands.hpp"
+#include "sim/cli/trace_memory.hpp"
 #include "sim/cli/trace_tables.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
@@ -61,11 +62,39 @@ int list_traces(const Words& arguments) {
   return 0;
 }
 
+int show_memory(const CommandLine& line, const Trace& trace) {
+  PartitionOptions options;
+  options.batch = line.has("batch") ? parse_integer(line.text("batch"), 1, 1'048'576, "--batch") : trace.batch;
+  if (line.has("optimizer")) options.optimizer = line.text("optimizer");
+  (void)optimizer_copies(options.optimizer);
+  const auto report = memory_report(trace, options);
+  switch (format_of(line)) {
+    case Format::csv:
+      print(to_csv(report.devices));
+      break;
+    case Format::json: {
+      auto object = to_json_value(report.use);
+      auto& list = object["devices"] = json::array();
+      for (const auto& device : report.devices) list.push_back(to_json_value(device));
+      print(object.dump(2) + "\n");
+      break;
+    }
+    case Format::table:
+      print(to_list(report.use) + "\n" + to_table(report.devices) +
+            "\nlibraries' own needs (context, kernel workspaces, fragmentation) come on top: often 1 to 2 GB\n");
+      break;
+  }
+  return 0;
+}
+
 int show_trace(const Words& arguments) {
   auto spec = trace_spec("tandem trace show NAME|FILE [options]",
                          "A trace's facts, its layers, and the sum of its layers against the measured whole iteration.",
                          "trace", 1);
   spec.options = {{"top", "N", "all, in their order", "only the N costliest layers, costliest first", ""},
+                  {"memory", "", "no", "instead of layers: what a replica needs, and which devices hold it", ""},
+                  {"batch", "SAMPLES", "as the trace", "of the replica, for --memory", ""},
+                  {"optimizer", "NAME", "momentum", "sgd, momentum or adam, for --memory", ""},
                   format_option()};
   spec.options.back().group = "";
   const auto line = parse_command_line(spec, arguments);
@@ -73,6 +102,10 @@ int show_trace(const Words& arguments) {
   const auto format = format_of(*line);
   const auto top = line->has("top") ? parse_integer(line->text("top"), 1, 1'000'000, "--top") : 0;
   const auto trace = trace_or_model(line->words()[0]);
+  if (line->has("memory")) return show_memory(*line, trace);
+  for (const char* name : {"batch", "optimizer"}) {
+    if (line->has(name)) throw usage_error(fmt::format("--{} says something about --memory only", name));
+  }
   const auto facts = trace_facts(trace);
   const auto layers = layer_records(trace, static_cast<std::size_t>(top));
   if (format == Format::csv) {

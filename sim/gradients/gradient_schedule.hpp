@@ -28,7 +28,8 @@ class GradientSchedule {
   static constexpr const char* plugin_kind = "gradients";
   static constexpr const char* plugin_help = "how gradients are grouped and shipped during the backward pass";
   struct PluginContext {
-    bool first_iteration = false;  // the layout before a framework has seen the order of arrival
+    bool first_iteration = false;   // the layout before a framework has seen the order of arrival
+    std::vector<Bytes> recorded{};  // sizes of the all-reduces that the trace saw, in order; may be empty
   };
 
   virtual ~GradientSchedule() = default;

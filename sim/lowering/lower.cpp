@@ -33,6 +33,46 @@ void add_layer_steps(const ComputeModel& compute, TrainingSteps& steps, std::vec
   }
 }
 
+// A broadcast (of buffers) is none of the gradients' buckets.
+std::vector<Bytes> recorded_buckets(const Trace& trace) {
+  std::vector<Bytes> sizes;
+  for (const auto& collective : trace.collectives) {
+    if (collective.operation == "all-reduce") sizes.push_back(collective.bytes);
+  }
+  return sizes;
+}
+
+// What the recorded device did outside of layers. Launch gaps lie between kernels: each pass gets its share by its
+// compute time. The recorded communication is left out: it is what a run simulates.
+void add_pauses(const Trace& trace, TrainingSteps& steps) {
+  using Pause = TrainingSteps::Pause;
+  using Before = Pause::Before;
+  Seconds forward{};
+  Seconds backward{};
+  for (const auto& compute : steps.forward) forward += compute.duration;
+  for (const auto& compute : steps.backward) backward += compute.duration;
+  const auto whole = forward + backward + steps.update;
+  for (const auto& outside : trace.outside) {
+    const auto time = outside.samples.typical();
+    switch (outside.kind) {
+      case OutsideTime::Kind::input_wait:
+        steps.pauses.push_back({Pause::Kind::input, Before::forward, time});
+        break;
+      case OutsideTime::Kind::launch_gap:
+        steps.pauses.push_back({Pause::Kind::launch_gap, Before::forward, time * (forward / whole)});
+        steps.pauses.push_back({Pause::Kind::launch_gap, Before::backward, time * (backward / whole)});
+        steps.pauses.push_back({Pause::Kind::launch_gap, Before::update, time * (steps.update / whole)});
+        break;
+      case OutsideTime::Kind::copy:
+      case OutsideTime::Kind::unmatched:
+        steps.pauses.push_back({Pause::Kind::other_work, Before::forward, time});
+        break;
+      case OutsideTime::Kind::communication:
+        break;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<GradientTensor> gradient_arrival(const Plan& plan) {
@@ -66,7 +106,8 @@ CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Clu
 
 LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
                      const std::vector<DeviceId>& placement, const LoweringOptions& options) {
-  const auto schedule = Registry<GradientSchedule>::instance().make(options.gradients, {options.first_iteration});
+  const auto schedule = Registry<GradientSchedule>::instance().make(
+      options.gradients, {options.first_iteration, recorded_buckets(compute.trace())});
   const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(options.algorithm);
   const auto sync = Registry<SyncStrategy>::instance().make(options.sync);
   const auto group = collective_group(*algorithm, cluster, placement, plan.ranks);
@@ -79,6 +120,8 @@ LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluste
   steps.iterations = options.iterations;
   std::vector<std::int32_t> gradient_ready;
   add_layer_steps(compute, steps, gradient_ready);
+
+  if (options.overheads) add_pauses(compute.trace(), steps);
 
   lowered.arrival = gradient_arrival(plan);
   lowered.buckets = schedule->buckets(lowered.arrival);

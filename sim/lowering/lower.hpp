@@ -21,7 +21,8 @@ struct LoweringOptions {
   bool first_iteration = false;
   int iterations = 1;
   int channels = 1;
-  Bytes chunk{};  // 0: not cut
+  Bytes chunk{};           // 0: not cut
+  bool overheads = false;  // the trace's time outside of layers counts too
 };
 
 struct LoweredProgram {

@@ -77,7 +77,7 @@ void check_flows(const RunConfig& config, const Setup& setup) {
 double baseline_throughput(const RunConfig& config) {
   auto smaller = config;
   smaller.cluster.ranks = config.baseline_ranks;
-  if (config.baseline_ranks > 1) {
+  if (config.baseline_ranks > 1 || config.overheads) {
     const auto setup = make_setup(smaller);
     with_context("the baseline", [&] { check_flows(smaller, *setup); });
     const auto result = simulate(*setup, smaller, {});
@@ -147,6 +147,7 @@ Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
   Seconds sum = steps.update;
   for (const auto& compute : steps.forward) sum += compute.duration;
   for (const auto& compute : steps.backward) sum += compute.duration;
+  for (const auto& pause : steps.pauses) sum += pause.duration;
   const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
   const auto shape = collective_group(*algorithm, *setup.cluster, setup.placement, steps.workers).shape;
   const AlphaBetaOptions options{config.step_overhead, config.network.bandwidth_factor, config.network.latency_factor};
@@ -182,6 +183,11 @@ void add_times(Record& row, const RunConfig& config, const Setup& setup, const R
   seconds("bubble_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::bubble));
   seconds("idle_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::idle));
   seconds("input_time_s_max", max_of(job.ranks, workers, config.iterations, &Breakdown::input));
+  Seconds gaps{};  // a part of the idle time
+  for (const auto& pause : setup.lowered.steps.pauses) {
+    if (pause.kind == TrainingSteps::Pause::Kind::launch_gap) gaps += pause.duration;
+  }
+  seconds("launch_gap_time_s", gaps.count());
   seconds("comm_time_s", job.communication.count() / config.iterations);
   seconds("alpha_beta_time_s", alpha_beta_iteration(setup, config).count());
   const double samples = static_cast<double>(samples_per_iteration(config, setup));
@@ -219,6 +225,14 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
   if (config.overlap_slowdown == 1) {
     sentences.push_back("computing and communicating do not slow each other down (--overlap-slowdown)");
   }
+  for (const auto& outside : setup.trace.outside) {
+    const bool simulated = outside.kind == OutsideTime::Kind::communication;
+    sentences.push_back(fmt::format("recorded {} of {} an iteration {}", to_text(outside.kind),
+                                    to_text(outside.samples.typical()),
+                                    simulated          ? "is left out: communication is simulated"
+                                    : config.overheads ? "is counted as it was recorded"
+                                                       : "is left out (--overheads)"));
+  }
   return sentences;
 }
 
@@ -255,6 +269,7 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   lowering.iterations = config.iterations;
   lowering.channels = config.channels;
   lowering.chunk = config.chunk;
+  lowering.overheads = config.overheads;
   setup.lowered = lower(*setup.compute, setup.plan, *setup.cluster, setup.placement, lowering);
   return made;
 }

@@ -29,6 +29,7 @@ struct RunConfig {
 
   std::string device = "recorded";
   double device_scale = 1;
+  bool overheads = false;  // count the trace's input wait, launch gaps, copies and unmatched work
 
   std::string partitioner = "data";
   std::string sync = "bsp";

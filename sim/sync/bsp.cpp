@@ -69,8 +69,30 @@ class BspBuilder {
     add(std::move(op));
   }
 
+  // Waiting for data and for the host's launches leaves the device idle; work of no known layer keeps it busy.
+  void add_pauses(TrainingSteps::Pause::Before before, int iteration) {
+    using Kind = TrainingSteps::Pause::Kind;
+    for (const auto& pause : steps_.pauses) {
+      if (pause.before != before) continue;
+      Op op;
+      op.kind = pause.kind == Kind::other_work ? Op::Kind::compute : Op::Kind::delay;
+      op.delay_kind = pause.kind == Kind::input ? Op::DelayKind::input : Op::DelayKind::idle;
+      op.name = pause.kind == Kind::input        ? "input wait"
+                : pause.kind == Kind::launch_gap ? "launch gaps"
+                                                 : "outside of layers";
+      op.ranks = RankSet::range(0, steps_.workers);
+      op.stream = kCompute;
+      op.duration = pause.duration;
+      op.iteration = iteration;
+      add(std::move(op));
+    }
+  }
+
   void add_iteration(int iteration) {
+    using Before = TrainingSteps::Pause::Before;
+    add_pauses(Before::forward, iteration);
     for (const auto& compute : steps_.forward) add_compute(compute, iteration);
+    add_pauses(Before::backward, iteration);
     std::vector<OpId> backward;
     for (const auto& compute : steps_.backward) backward.push_back(add_compute(compute, iteration));
     std::vector<OpId> shipped;
@@ -80,6 +102,7 @@ class BspBuilder {
       add_gate(ready, iteration);
       shipped.push_back(add_bucket(bucket, ready, static_cast<int>(b), iteration));
     }
+    add_pauses(Before::update, iteration);
     Op op;
     op.kind = Op::Kind::compute;
     op.name = "optimizer";

@@ -23,6 +23,14 @@ struct TrainingSteps {
     std::int32_t ready_after = -1;  // index into `backward`: may be shipped once this is done
     std::vector<CollectivePiece> pieces;
   };
+  // Time that no layer accounts for, as recorded: before the first layer, and before each pass.
+  struct Pause {
+    enum class Kind { input, launch_gap, other_work };
+    enum class Before { forward, backward, update };
+    Kind kind = Kind::input;
+    Before before = Before::forward;
+    Seconds duration{};
+  };
   int workers = 1;
   int servers = 0;  // dedicated server ranks, numbered after the workers
   RankSet group;    // order of the collectives' members: workers, then servers
@@ -30,6 +38,7 @@ struct TrainingSteps {
   std::vector<Compute> forward;
   std::vector<Compute> backward;
   std::vector<Bucket> buckets;  // in order of launch
+  std::vector<Pause> pauses;    // in order
   Seconds update{};             // the optimizer's step over all parameters
 };
 

@@ -72,6 +72,39 @@ TEST(AfterBackward, ShipsEverythingAtTheEnd) {
   }
 }
 
+// ResNet-50 in a trace of PyTorch's DDP (reference data, section 4): five all-reduces, in this order.
+TEST(Recorded, TakesTheBucketsOfTheRecordedRun) {
+  const std::vector<Bytes> seen{Bytes(8'196'000), Bytes(31'502'336), Bytes(26'255'360), Bytes(26'550'272),
+                                Bytes(9'724'160)};
+  const auto arrival = arrival_of("resnet50");
+  const auto buckets = Registry<GradientSchedule>::instance().make("recorded", {false, seen})->buckets(arrival);
+  ASSERT_EQ(buckets.size(), seen.size());
+  for (std::size_t b = 0; b < seen.size(); ++b) EXPECT_EQ(buckets[b].bytes, seen[b]) << b;
+  EXPECT_EQ(buckets.back().ready_after, static_cast<std::int32_t>(arrival.size()) - 1);
+}
+
+TEST(Recorded, SizesOfAnotherWidthAreScaled) {
+  const std::vector<GradientTensor> arrival{{LayerId{1}, 0, Bytes(400)}, {LayerId{0}, 0, Bytes(200)}};
+  const auto buckets =
+      Registry<GradientSchedule>::instance().make("recorded", {false, {Bytes(200), Bytes(100)}})->buckets(arrival);
+  ASSERT_EQ(buckets.size(), 2U);
+  EXPECT_EQ(buckets[0].bytes, Bytes(400));
+}
+
+TEST(Recorded, SizesThatDoNotFitAreRefused) {
+  const std::vector<GradientTensor> arrival{{LayerId{1}, 0, Bytes(400)}, {LayerId{0}, 0, Bytes(200)}};
+  const auto kind = [&](std::vector<Bytes> sizes) {
+    try {
+      (void)Registry<GradientSchedule>::instance().make("recorded", {false, std::move(sizes)})->buckets(arrival);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::internal;
+  };
+  EXPECT_EQ(kind({Bytes(300), Bytes(300)}), ErrorKind::input) << "ends inside a tensor";
+  EXPECT_EQ(kind({}), ErrorKind::input) << "nothing was recorded";
+}
+
 TEST(GradientContract, EveryTensorOnceInEverySchedule) {
   EXPECT_TRUE(rc::check("buckets cover each tensor exactly once", [] {
     const auto lengths = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(1, 40'000'000));
@@ -79,10 +112,17 @@ TEST(GradientContract, EveryTensorOnceInEverySchedule) {
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       arrival.push_back({LayerId{static_cast<std::int32_t>((lengths.size() - i) / 2)}, 0, Bytes(lengths[i])});
     }
+    std::vector<Bytes> recorded;  // two tensors a bucket
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      if (i % 2 == 0) recorded.emplace_back(0);
+      recorded.back() += Bytes(lengths[i]);
+    }
+    if (recorded.empty()) recorded.emplace_back(1);
     for (const auto& name : Registry<GradientSchedule>::instance().names()) {
       for (const bool first : {false, true}) {
         std::vector<int> seen(arrival.size(), 0);
-        for (const auto& bucket : Registry<GradientSchedule>::instance().make(name, {first})->buckets(arrival)) {
+        for (const auto& bucket :
+             Registry<GradientSchedule>::instance().make(name, {first, recorded})->buckets(arrival)) {
           std::int64_t sum = 0;
           for (const auto t : bucket.tensors) {
             ++seen[static_cast<std::size_t>(t)];

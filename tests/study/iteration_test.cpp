@@ -12,6 +12,7 @@
 #include "sim/core/error.hpp"
 #include "sim/study/predict.hpp"
 #include "sim/study/setup.hpp"
+#include "tests/traces/temporary_folder.hpp"
 
 namespace tandem {
 namespace {
@@ -103,6 +104,41 @@ TEST(Iterations, SeveralTakeSeveralTimesOne) {
   const double one = iteration(config);
   config.iterations = 3;
   EXPECT_NEAR(iteration(config), one, 1e-9 * one);
+}
+
+// 3 s of compute, 0.5 s without a launch, 0.25 s without data, 0.125 s of copies, 1 s of communication.
+TEST(Overheads, CountWhereTheyAreAskedFor) {
+  Trace trace;
+  trace.model = "toy";
+  trace.batch = 8;
+  Layer layer;
+  layer.name = "layer";
+  layer.kind = OpKind::other;
+  layer.input_shapes = {{8, 3}};
+  layer.output_shape = {8, 3};
+  layer.samples = {Samples{{1}}, {}, Samples{{1.5}}, Samples{{0.5}}};
+  trace.layers = {layer};
+  using Kind = OutsideTime::Kind;
+  trace.outside = {{Kind::launch_gap, Samples{{0.5}}},
+                   {Kind::input_wait, Samples{{0.25}}},
+                   {Kind::copy, Samples{{0.125}}},
+                   {Kind::communication, Samples{{1}}}};
+  const testing::TemporaryFolder folder;
+  write_trace(trace, folder.file("toy.h5"));
+  for (const int ranks : {1, 4}) {
+    auto config = base(folder.file("toy.h5"), ranks);
+    config.device = "recorded";
+    config.iterations = 2;
+    EXPECT_DOUBLE_EQ(number(predict(config).row, "iteration_time_s"), 3) << "nothing to ship, nothing else counted";
+    config.overheads = true;
+    const auto row = predict(config).row;
+    EXPECT_DOUBLE_EQ(number(row, "iteration_time_s"), 3.875);
+    EXPECT_DOUBLE_EQ(number(row, "compute_time_s"), 3.125);
+    EXPECT_DOUBLE_EQ(number(row, "idle_time_s"), 0.5);
+    EXPECT_DOUBLE_EQ(number(row, "launch_gap_time_s"), 0.5);
+    EXPECT_DOUBLE_EQ(number(row, "input_time_s"), 0.25);
+    EXPECT_DOUBLE_EQ(number(row, "scaling_efficiency"), 1) << "the baseline has them too";
+  }
 }
 
 TEST(Baseline, OneRankOnlyComputes) {
