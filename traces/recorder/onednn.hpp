@@ -42,13 +42,19 @@ inline constexpr auto kF32 = memory::data_type::f32;
 // Uniform, with mean 0 and the standard deviation asked for.
 void fill_random(float* values, std::int64_t count, double deviation, Random& random);
 
+// Whether only a reference kernel, plain loops, can do it.
+template <class Description>
+[[nodiscard]] bool is_reference(const Description& description) {
+  return std::strstr(description.impl_info_str(), "ref") != nullptr;
+}
+
 // A convolution's or product's backward pass in the layout that the update needs, unless only a reference kernel
 // can do that.
 template <class Description, class Make>
 [[nodiscard]] Description prefer(const Md& wanted, const Md& any, Make&& make) {
   try {
     const Description fixed = make(wanted);
-    if (std::strstr(fixed.impl_info_str(), "ref") == nullptr) return fixed;
+    if (!is_reference(fixed)) return fixed;
   } catch (const dnnl::error&) {
   }
   return make(any);
