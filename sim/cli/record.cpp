@@ -92,6 +92,7 @@ RecordOptions options_of(const CommandLine& line) {
   for (const auto& text : split(line.text("split-fractions"), ',')) {
     options.splits.fractions.push_back(parse_fraction(text));
   }
+  if (options.splits.fractions.empty()) throw usage_error("--split-fractions: empty; 1/2,1/4 for example is accepted");
   options.splits.repetitions = static_cast<int>(whole("split-repetitions", 1, 10'000));
   if (line.text("split-layers") != "all") options.splits.layers = split(line.text("split-layers"), ',');
   return options;

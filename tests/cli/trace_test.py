@@ -90,8 +90,19 @@ class Trace(program.Case):
         shown = self.good_json("trace", "show", "t.h5")
         self.assertEqual((shown["parameters"], shown["batch"]), (431_080, 2))
         self.assertGreater(shown["sum_over_whole"], 0)
+        self.good("record", "--model", "lenet5", "--batch", "2", "--repetitions", "0", "--splits", "batch,height",
+                  "--split-fractions", "1/2,0.25", "--split-layers", "conv1,conv2", "--split-repetitions", "1",
+                  "--output", "splits.h5")
         self.bad(1, "record", "--model", "lenet5", "--output", "no/t.h5", says=["no/t.h5"])
         self.bad(2, "record", "--model", "lenet5", "--batch", "0", "--output", "x.h5", says=["--batch"])
+        for option, value, says in (("--splits", "hight", "'height'"), ("--splits", "width", "--splits"),
+                                    ("--splits", "none", "nothing to record"), ("--split-fractions", "3/2", "below 1"),
+                                    ("--split-fractions", "1/0", "--split-fractions"),
+                                    ("--split-fractions", "", "--split-fractions"),
+                                    ("--split-layers", "conv3", "'conv2'"),
+                                    ("--split-repetitions", "0", "--split-repetitions")):
+            self.bad(2, "record", "--model", "lenet5", "--repetitions", "0", option, value, "--output", "x.h5",
+                     says=[says])
 
 
 program.main()

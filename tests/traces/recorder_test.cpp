@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "sim/core/error.hpp"
 #include "tests/traces/temporary_folder.hpp"
 #include "traces/models/models.hpp"
@@ -63,6 +65,89 @@ TEST_F(Recorder, RecordsEveryPassOfEveryLayer) {
   EXPECT_TRUE(read_trace(folder.file("t.h5")) == trace);
 }
 
+std::vector<const SplitCurve*> rows(const Layer& layer, SplitCurve::Axis axis) {
+  std::vector<const SplitCurve*> found;
+  for (const auto& split : layer.splits) {
+    if (split.axis == axis) found.push_back(&split);
+  }
+  return found;
+}
+
+std::vector<double> fractions(const Layer& layer, SplitCurve::Axis axis) {
+  std::vector<double> found;
+  for (const auto* row : rows(layer, axis)) found.push_back(row->fraction);
+  return found;
+}
+
+RecordOptions tiny_with_splits() {
+  auto options = tiny();
+  options.repetitions = 1;
+  options.splits.axes = {SplitCurve::Axis::input_channel, SplitCurve::Axis::batch, SplitCurve::Axis::height,
+                         SplitCurve::Axis::output_channel};
+  options.splits.repetitions = 2;
+  return options;
+}
+
+TEST_F(Recorder, RecordsSplitCurvesAlongFourAxes) {
+  using Axis = SplitCurve::Axis;
+  using Fractions = std::vector<double>;
+  auto options = tiny_with_splits();
+  int calls = 0, all = 0;
+  options.progress = [&](int done, int total, const std::string&) {
+    EXPECT_EQ(done, ++calls);
+    all = total;
+  };
+  const Trace trace = record(options);
+  EXPECT_EQ(calls, all);
+  EXPECT_EQ(all, 4 + 3 * 6 + 4 * 3);  // the network, three smaller batches, four layers with weights
+  const Layer& conv2 = trace.layers[2];
+  ASSERT_EQ(conv2.name, "conv2");
+  EXPECT_EQ(fractions(conv2, Axis::batch), (Fractions{0.5, 0.25, 0.125}));
+  EXPECT_EQ(fractions(conv2, Axis::height), (Fractions{1, 0.5, 0.25, 0.125}));
+  EXPECT_EQ(fractions(conv2, Axis::output_channel), (Fractions{1, 0.5, 13.0 / 50, 7.0 / 50}));
+  EXPECT_EQ(fractions(conv2, Axis::input_channel), (Fractions{1, 0.5, 0.25, 3.0 / 20}));
+  EXPECT_EQ(rows(conv2, Axis::height)[2]->input_shape, (Shape{8, 20, 6, 12}));
+  EXPECT_EQ(rows(conv2, Axis::height)[2]->output_shape, (Shape{8, 50, 2, 8}));
+  EXPECT_EQ(rows(conv2, Axis::batch)[1]->input_shape, (Shape{2, 20, 12, 12}));
+  for (const auto& split : conv2.splits) {
+    for (std::size_t pass = 0; pass < 3; ++pass) EXPECT_EQ(split.samples[pass].seconds.size(), 2U);
+    EXPECT_TRUE(split.samples[3].seconds.empty());
+  }
+  const Layer& conv1 = trace.layers[0];
+  EXPECT_TRUE(rows(conv1, Axis::input_channel).empty());
+  EXPECT_TRUE(rows(conv1, Axis::height)[0]->samples[1].seconds.empty());  // no gradient flows back to the input
+  EXPECT_EQ(fractions(trace.layers[1], Axis::batch), (Fractions{0.5, 0.25, 0.125}));  // a pool
+  EXPECT_TRUE(rows(trace.layers[1], Axis::height).empty());
+  ASSERT_EQ(trace.other_batches.size(), 3U);
+  EXPECT_EQ(trace.other_batches[0].batch, 1);
+  EXPECT_EQ(trace.other_batches[2].batch, 4);
+  EXPECT_EQ(trace.other_batches[2].update.seconds.size(), 2U);
+  const testing::TemporaryFolder folder;
+  write_trace(trace, folder.file("t.h5"));
+  EXPECT_TRUE(read_trace(folder.file("t.h5")) == trace);
+}
+
+TEST_F(Recorder, LayersOfEqualShapesShareTheirCurves) {
+  auto options = tiny_with_splits();
+  options.model = "resnet18";
+  options.batch = 1;
+  options.repetitions = 0;
+  options.warmup = 0;
+  options.splits.axes = {SplitCurve::Axis::height};
+  options.splits.fractions = {0.5};
+  options.splits.repetitions = 1;
+  options.splits.layers = {"layer1.0.conv1", "layer1.1.conv2", "layer2.0.conv2"};
+  const Trace trace = record(options);
+  std::map<std::string, const Layer*> with_curves;
+  for (const auto& layer : trace.layers) {
+    EXPECT_TRUE(layer.samples[0].seconds.empty());
+    if (!layer.splits.empty()) with_curves[layer.name] = &layer;
+  }
+  ASSERT_EQ(with_curves.size(), 3U);
+  EXPECT_TRUE(with_curves["layer1.0.conv1"]->splits == with_curves["layer1.1.conv2"]->splits);
+  EXPECT_FALSE(with_curves["layer1.0.conv1"]->splits == with_curves["layer2.0.conv2"]->splits);
+}
+
 TEST_F(Recorder, RefusesWhatItCannotDo) {
   const auto refuses = [](auto&& change) {
     auto options = tiny();
@@ -76,7 +161,12 @@ TEST_F(Recorder, RefusesWhatItCannotDo) {
   };
   EXPECT_TRUE(refuses([](RecordOptions& o) { o.model = "lenet6"; }));
   EXPECT_TRUE(refuses([](RecordOptions& o) { o.batch = 0; }));
-  EXPECT_TRUE(refuses([](RecordOptions& o) { o.repetitions = 0; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.repetitions = -1; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.repetitions = 0; }));  // and no splits
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.splits.axes = {SplitCurve::Axis::width}; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.splits.fractions = {1.5}; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.splits.layers = {"conv3"}; }));
+  EXPECT_TRUE(refuses([](RecordOptions& o) { o.splits.repetitions = 0; }));
   EXPECT_TRUE(refuses([](RecordOptions& o) { o.warmup = -1; }));
   EXPECT_TRUE(refuses([](RecordOptions& o) { o.threads = 100'000; }));
   EXPECT_TRUE(refuses([](RecordOptions& o) {
