@@ -99,7 +99,7 @@ class Trace(program.Case):
                                     ("--splits", "none", "nothing to record"), ("--split-fractions", "3/2", "below 1"),
                                     ("--split-fractions", "1/0", "--split-fractions"),
                                     ("--split-fractions", "", "--split-fractions"),
-                                    ("--split-layers", "conv3", "'conv2'"),
+                                    ("--split-layers", "conv3", "'conv3'; did you mean"),
                                     ("--split-repetitions", "0", "--split-repetitions")):
             self.bad(2, "record", "--model", "lenet5", "--repetitions", "0", option, value, "--output", "x.h5",
                      says=[says])

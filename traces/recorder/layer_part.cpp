@@ -13,16 +13,30 @@ namespace {
 using Axis = SplitCurve::Axis;
 constexpr double kRounding = 1e-9;  // 1/3 of 9 is 3
 
+// Input rows that the windows of output rows [first, first + rows) reach, the pads not yet cut off.
+struct Reach {
+  std::int64_t begin, end;
+};
+
+Reach reach_of(const Layer& layer, std::int64_t first, std::int64_t rows) {
+  const std::int64_t window = std::int64_t{layer.dilation[0]} * (layer.kernel[0] - 1) + 1;
+  const std::int64_t begin = first * layer.stride[0] - layer.pad_begin[0];
+  return {begin, begin + (rows - 1) * layer.stride[0] + window};
+}
+
 void set_rows(Layer& part, std::int64_t rows) {
-  const std::int64_t all = part.output_shape[2];
-  const std::int64_t first = 2 * rows < all ? rows : 0;
-  const std::int64_t reach = std::int64_t{part.dilation[0]} * (part.kernel[0] - 1) + 1;
-  const std::int64_t begin = first * part.stride[0] - part.pad_begin[0];
-  const std::int64_t end = (first + rows - 1) * part.stride[0] - part.pad_begin[0] + reach;
   const std::int64_t input = part.input_shapes[0][2];
-  part.pad_begin[0] = static_cast<int>(std::max<std::int64_t>(-begin, 0));
-  part.pad_end[0] = static_cast<int>(std::max<std::int64_t>(end - input, 0));
-  part.input_shapes[0][2] = std::min(end, input) - std::max<std::int64_t>(begin, 0);
+  const auto inside = [&](const Reach& reach) {
+    return std::min(reach.end, input) - std::max<std::int64_t>(reach.begin, 0);
+  };
+  Reach most = reach_of(part, 0, rows);
+  for (std::int64_t first = rows; first + rows <= part.output_shape[2]; first += rows) {
+    const Reach reach = reach_of(part, first, rows);
+    if (inside(reach) > inside(most)) most = reach;
+  }
+  part.pad_begin[0] = static_cast<int>(std::max<std::int64_t>(-most.begin, 0));
+  part.pad_end[0] = static_cast<int>(std::max<std::int64_t>(most.end - input, 0));
+  part.input_shapes[0][2] = inside(most);
   part.output_shape[2] = rows;
 }
 

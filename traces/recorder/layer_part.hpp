@@ -14,10 +14,9 @@ namespace tandem {
 
 // What is left of the layer's shapes, pads and parameters where a rank has `fraction` of the extent along the axis,
 // rounded up to whole rows or channels. Height means output rows; the input rows are those that their windows reach,
-// halo included, and a side is padded only where it is the layer's border. Of the ranks of a split the one stands for
-// all that has most to do: the largest part, and away from the borders if the split has such a part (it has where
-// another part of the same size would fit on both sides of it, less a row at the end). Nothing where the layer cannot
-// be split so, or where the part is the whole, unless the fraction is 1.
+// halo included, and a side is padded only where it is the layer's border. The ranks' parts lie one after the other;
+// the one stands for all that reads most rows, usually one away from the borders. Nothing where the layer cannot be
+// split so, or where the part is the whole and the fraction is not 1.
 [[nodiscard]] std::optional<Layer> part_of(const Layer& layer, SplitCurve::Axis axis, double fraction);
 
 // Output rows, output or input channels.
