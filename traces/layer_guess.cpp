@@ -103,6 +103,16 @@ std::optional<Step> step_between(std::int64_t in, std::int64_t out, int kernel, 
   return std::nullopt;
 }
 
+// Whether the window along one dimension gives this extent, rounded down or (a pool) up.
+bool leads_to(const Layer& layer, std::size_t d, std::int64_t in, std::int64_t out) {
+  if (in >= kMostExtent) return false;
+  const auto room =
+      in + layer.pad_begin[d] + layer.pad_end[d] - std::int64_t{layer.dilation[d]} * (layer.kernel[d] - 1) - 1;
+  if (room < 0) return false;
+  const auto down = room / layer.stride[d] + 1;
+  return out == down || (layer.kind != OpKind::conv && room % layer.stride[d] != 0 && out == down + 1);
+}
+
 // The extent of a square kernel with so many values for each pair of channels; 0 where there is none.
 int square_side(std::int64_t weights, std::int64_t pairs) {
   if (pairs < 1 || weights % pairs != 0) return 0;
@@ -216,9 +226,17 @@ bool complete_window(Layer& layer, bool shapes_known) {
   if (layer.pad_end.empty()) layer.pad_end.assign(rank, 0);
   const auto& in = layer.input_shapes.at(0);
   const auto& out = layer.output_shape;
-  if (!no_pads || !shapes_known) return true;
+  if (!shapes_known) return true;
+  for (const auto* window : {&layer.stride, &layer.dilation, &layer.pad_begin, &layer.pad_end}) {
+    if (window->size() != rank) return false;
+  }
   if (in.size() != rank + 2 || out.size() != rank + 2) return false;
-  if (layer.stride.size() != rank || layer.dilation.size() != rank) return false;
+  if (!no_pads) {
+    for (std::size_t d = 0; d < rank; ++d) {
+      if (!leads_to(layer, d, in[d + 2], out[d + 2])) return false;
+    }
+    return true;
+  }
   std::vector<Step> steps;
   for (std::size_t d = 0; d < rank; ++d) {
     const auto step =
@@ -243,6 +261,11 @@ void set_parameters_from_shapes(Layer& layer, bool bias) {
   if (out < 1 || width < 1 || (conv && layer.kernel.empty())) return;
   Shape weight{out, width};
   if (conv) weight.insert(weight.end(), layer.kernel.begin(), layer.kernel.end());
+  constexpr std::int64_t most = std::int64_t{1} << 46;  // no device holds more: the shapes mislead
+  std::int64_t count = 1;
+  for (const auto extent : weight) {
+    if (__builtin_mul_overflow(count, extent, &count) || count > most) return;
+  }
   layer.parameters = {{"weight", weight}};
   if (bias) layer.parameters.push_back({"bias", {out}});
 }

@@ -269,8 +269,10 @@ TEST(Importers, ContentDecidesWhoReads) {
 // The contract of every importer: its output is valid and survives a write/read round trip. A new importer adds its
 // smallest sample here; one without a sample fails.
 TEST(Importers, EveryImportersOutputSurvivesARoundTrip) {
-  const std::map<std::string, std::string> samples = {{"csv", "# batch = 2\nlayer,forward_ms\nconv1,1\n"},
-                                                      {"pipedream", small_profile()}};
+  const std::map<std::string, std::string> samples = {
+      {"caffe", "layer,output_shape_NCHW,fwd_ms,bwd_ms\nconv1,2x3x4x4,1,2\n"},
+      {"csv", "# batch = 2\nlayer,forward_ms\nconv1,1\n"},
+      {"pipedream", small_profile()}};
   for (const auto& name : Registry<Importer>::instance().names()) {
     SCOPED_TRACE(name);
     ASSERT_TRUE(samples.count(name) == 1) << "add a sample of this format";
