@@ -5,7 +5,7 @@ This one file is all that a GPU machine needs beside PyTorch (1.13 or 2.x), h5py
 
     scp scripts/record_pytorch.py gpu-machine:
     python3 record_pytorch.py torchvision.models:resnet50 --input 3x224x224 --batch 32 64 128 --output resnet50.h5
-    python3 record_pytorch.py mypkg.nets:build --args "depth=3, wide=True" --input 3x32x32 --batch 64 --amp --output my.h5
+    python3 record_pytorch.py mypkg.nets:build --args "depth=3" --input 3x32x32 --batch 64 --amp --output my.h5
     python3 record_pytorch.py net.py:Net --input 784 --batch 64 --device cpu --threads 4 --output net.h5
 
 The target is called and must return an nn.Module; a cross-entropy loss is added. Leave the device to this program
@@ -36,6 +36,7 @@ import ast  # noqa: E402
 import collections  # noqa: E402
 import contextlib  # noqa: E402
 import datetime  # noqa: E402
+import dis  # noqa: E402
 import gc  # noqa: E402
 import importlib  # noqa: E402
 import importlib.util  # noqa: E402
@@ -332,13 +333,21 @@ class ScopedTracer(torch.fx.Tracer):
 
 
 @contextlib.contextmanager
-def in_place_operators():
-    """torch.fx before 2.1 turns `x += y` into `x = x + y`, which takes memory that the model does not."""
+def newer_proxies():
+    """Old torch.fx turns `x += y` into `x = x + y`, which takes memory that the model does not, and before PyTorch 2.1
+    it does not understand `a, b = x` on Python 3.11."""
 
     def recorded(function):
         return lambda x, y: x.tracer.create_proxy("call_function", function, (x, y), {})
 
+    def unpacked(proxy):
+        frame = sys._getframe(1)
+        at = next(i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti)
+        return map(proxy.__getitem__, range(at.argval)) if at.opname == "UNPACK_SEQUENCE" else proxy.tracer.iter(proxy)
+
     with contextlib.ExitStack() as stack:
+        if torch.__version__.startswith(("1.", "2.0")):
+            stack.enter_context(unittest.mock.patch.object(torch.fx.Proxy, "__iter__", unpacked))
         for function in (operator.iadd, operator.isub, operator.imul, operator.itruediv):
             stack.enter_context(unittest.mock.patch.object(torch.fx.Proxy, f"__{function.__name__}__",
                                                            recorded(function), create=True))
@@ -429,7 +438,7 @@ class Tracing:
         self.model, self.module, self.fallback = model, None, ""
         tracer = ScopedTracer()
         try:
-            with in_place_operators():
+            with newer_proxies():
                 self.module = torch.fx.GraphModule(model, tracer.trace(model))
         except Exception as error:  # whatever the model's own code makes of symbols
             self.fallback = reason(error)
@@ -525,7 +534,8 @@ def kind_of(step):
 
 ARGUMENTS = {
     "conv": ("input", "weight", "bias", "stride", "padding", "dilation", "groups"),
-    "convolution": ("input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups"),
+    "convolution": ("input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding",
+                    "groups"),
     "max-pool": ("input", "kernel_size", "stride", "padding", "dilation"),
     "avg-pool": ("input", "kernel_size", "stride", "padding"),
 }
@@ -601,7 +611,8 @@ def name_layers(steps):
 def base_name(step):
     if step.module is not None:
         return step.scope
-    what = step.kind.replace("-", "_") if step.kind not in ("other", "softmax-loss") else step.op.strip("_") or "call"
+    of_kind = step.kind in ("conv", "bn", "relu", "max-pool", "avg-pool", "add", "dropout", "flatten")
+    what = step.kind.replace("-", "_") if of_kind else step.op.strip("_") or "call"
     return f"{step.scope}.{what}" if step.scope else what
 
 
@@ -699,14 +710,16 @@ class Setup:
 
     def samples(self, shape, dtype=None):
         x = torch.randn(shape, device=self.device, dtype=dtype)
-        if self.options.channels_last and len(shape) in (4, 5):
-            x = x.to(memory_format=torch.channels_last if len(shape) == 4 else torch.channels_last_3d)
-        return x
+        return x.to(memory_format=channels_last(len(shape))) if self.options.channels_last and len(shape) > 3 else x
 
     def optimizer(self, parameters):
         if self.options.optimizer == "adam":
             return torch.optim.Adam(parameters, lr=LEARNING_RATE)
         return torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=0.9 * (self.options.optimizer == "momentum"))
+
+
+def channels_last(rank):
+    return torch.channels_last if rank == 4 else torch.channels_last_3d
 
 
 class Tape:
@@ -1150,8 +1163,9 @@ def add_batch_rows(steps, recording, largest):
         if other is None or other.kind != step.kind:
             unmatched += 1
             continue
-        samples = {**other.samples, "update": []}
-        step.splits.append(("batch", recording.batch / largest, other.input_shapes[0], other.output_shape, samples))
+        samples = {**other.samples, "update": []}  # an update does not depend on the batch
+        if any(samples.values()):
+            step.splits.append(("batch", recording.batch / largest, other.input_shapes[0], other.output_shape, samples))
     return unmatched
 
 
@@ -1201,6 +1215,10 @@ def notes_on(main, others, tracing, frozen, unmatched):
         notes.append(f"the graph is of what ran, because torch.fx cannot trace the model ({tracing.fallback})")
     if main.graph.pruned:
         notes.append(f"{main.graph.pruned} operations that the first output does not need are left out")
+    partly = sum(bool(step.also_after) for step in main.graph.steps)
+    if partly:
+        notes.append(f"{partly} layers read memory of which an in-place operation changed a part; their gradient is "
+                     "not led back through that operation")
     if frozen:
         notes.append(f"{frozen} parameters are frozen and left out: no gradient, no update")
     if unmatched:
@@ -1238,12 +1256,12 @@ def record(options, progress):
     for batch in sorted(set(options.batch), reverse=True):
         recordings.append(Recording(model, tracing, setup, batch, progress))
         release(recordings[-1])
-    main, others = recordings[0], recordings[:0:-1]  # the other batches rising
+    main, others = recordings[0], recordings[1:]  # by falling batch, as the rows of a curve
     unmatched = max((add_batch_rows(main.graph.steps, other, main.batch) for other in others), default=0)
     record_all_splits(main.graph.steps, setup, progress)
     frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
     return {"attributes": attributes_of(setup, main), "notes": notes_on(main, others, tracing, frozen, unmatched),
-            "main": main, "others": others}
+            "main": main, "others": others[::-1]}
 
 
 def release(recording):
@@ -1397,7 +1415,12 @@ def load_model(options, setup):
     if not isinstance(model, nn.Module):
         raise RecordError(f"target '{options.target}' returned a {type(model).__name__}; an nn.Module is expected", 2)
     model = model.to(setup.device).train()
-    return model.to(memory_format=torch.channels_last) if options.channels_last else model
+    if not options.channels_last:
+        return model
+    try:
+        return model.to(memory_format=channels_last(1 + len(options.input)))
+    except RuntimeError as error:
+        raise RecordError(f"--channels-last: the model's parameters do not take it: {reason(error)}", 2) from error
 
 
 def load_module(where):
@@ -1515,7 +1538,7 @@ def complete(options):
     options.amp_dtype = options.amp_dtype or ("float16" if options.device.startswith("cuda") else "bfloat16")
     if len(set(options.batch)) == 1 and "batch" in options.splits:
         largest = options.batch[0]
-        options.batch = [largest // parts for parts in SPLIT_PARTS if largest % parts == 0]
+        options.batch = [largest // parts for parts in SPLIT_PARTS if parts <= largest]
     check_output(options.output)
     return options
 
