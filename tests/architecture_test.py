@@ -30,6 +30,7 @@ ALLOWED = {
     r"boost/program_options": ["sim/cli/"],
     r"hdf5|H5": ["traces/hdf5_file.cpp"],
     r"oneapi/dnnl|dnnl": ["traces/recorder/"],
+    r"google/protobuf/|chakra\.pb\.h": ["traces/chakra_file."],
     r"nlohmann/": ["sim/engine/", "sim/results/", "sim/study/", "sim/cli/", "traces/importers/"],
 }
 MOST_SIMGRID_FILES = 3

@@ -5,7 +5,9 @@
 
 #include "sim/core/error.hpp"
 #include "sim/core/random.hpp"
+#include "tests/traces/sample_trace.hpp"
 #include "tests/traces/temporary_folder.hpp"
+#include "traces/exporter.hpp"
 #include "traces/importer.hpp"
 
 namespace tandem {
@@ -259,29 +261,56 @@ TEST(PipeDream, CutAndGarbledFilesNeverCrash) {
 
 TEST(Importers, ContentDecidesWhoReads) {
   EXPECT_EQ(import_text(small_profile()).recorder, "pipedream profiler");
-  EXPECT_NE(import_message("<html>", "").find("no importer recognizes this file; there are: "), std::string::npos);
+  const auto unknown = import_message("<html>", "");
+  EXPECT_NE(unknown.find("no importer recognizes this file; there are: "), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("pipedream"), std::string::npos) << unknown;
   EXPECT_NE(import_message("", "").find("the file is empty"), std::string::npos);
   EXPECT_THROW((void)import_trace({"/nonexistent/file"}), Error);
   EXPECT_THROW((void)import_trace({"/"}), Error);
   EXPECT_THROW((void)import_text(small_profile(), "pipedreem"), Error);
 }
 
-// The contract of every importer: its output is valid and survives a write/read round trip. A new importer adds its
-// smallest sample here; one without a sample fails.
+// The contract of every importer: its output is valid and survives a write/read round trip, and its files are taken for
+// nobody else's. A new importer adds its smallest sample here; one without a sample fails.
+struct Sample {
+  std::string importer;  // with the parameters that the format needs
+  std::string content;
+};
+
+std::map<std::string, Sample> samples() {
+  return {
+      {"caffe", {"caffe", "layer,output_shape_NCHW,fwd_ms,bwd_ms\nconv1,2x3x4x4,1,2\n"}},
+      {"chakra", {"chakra", Registry<Exporter>::instance().make("chakra")->write(testing::full_trace())}},
+      {"chakra-json",
+       {"chakra-json:batch=2", R"({"workload_graph": [{"Id": 1, "Name": "kernel", "NodeType": 4, "runtime": 5}]})"}},
+      {"csv", {"csv", "# batch = 2\nlayer,forward_ms\nconv1,1\n"}},
+      {"pipedream", {"pipedream", small_profile()}},
+  };
+}
+
 TEST(Importers, EveryImportersOutputSurvivesARoundTrip) {
-  const std::map<std::string, std::string> samples = {
-      {"caffe", "layer,output_shape_NCHW,fwd_ms,bwd_ms\nconv1,2x3x4x4,1,2\n"},
-      {"csv", "# batch = 2\nlayer,forward_ms\nconv1,1\n"},
-      {"pipedream", small_profile()}};
+  const auto all = samples();
   for (const auto& name : Registry<Importer>::instance().names()) {
     SCOPED_TRACE(name);
-    ASSERT_TRUE(samples.count(name) == 1) << "add a sample of this format";
+    ASSERT_TRUE(all.count(name) == 1) << "add a sample of this format";
+    const auto& [importer, content] = all.at(name);
     const TemporaryFolder folder;
-    testing::write_bytes(folder.file("sample.txt"), samples.at(name));
-    const Trace trace = import_trace({folder.file("sample.txt")}).trace;  // by content
-    EXPECT_TRUE(trace == import_trace({folder.file("sample.txt")}, name).trace);
+    testing::write_bytes(folder.file("sample.txt"), content);
+    const Trace trace = import_trace({folder.file("sample.txt")}, importer).trace;
+    if (importer == name) {
+      EXPECT_TRUE(trace == import_trace({folder.file("sample.txt")}).trace);  // by content
+    }
     write_trace(trace, folder.file("t.h5"));
     EXPECT_TRUE(read_trace(folder.file("t.h5")) == trace);
+  }
+}
+
+TEST(Importers, NobodyElseRecognizesASample) {
+  for (const auto& [name, sample] : samples()) {
+    for (const auto& other : Registry<Importer>::instance().names()) {
+      EXPECT_EQ(Registry<Importer>::instance().make(other)->recognizes(sample.content), other == name)
+          << other << " on the sample of " << name;
+    }
   }
 }
 
