@@ -455,14 +455,16 @@ class Import {
       if (at != kNone) durations[at] += work.end - work.start;
     }
     auto buckets = bucket_bytes(k, ops);
-    int unknown = 0;
+    int unknown = 0, derived = 0;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto stated = message_bytes(ops[i]);
       const std::int64_t bytes = stated > 0 ? stated : buckets[i];
       unknown += bytes == 0 ? 1 : 0;
+      derived += stated == 0 && bytes > 0 ? 1 : 0;
       out_.trace.collectives.push_back(
           {operation_of(host_.name(ops[i])), Bytes(bytes), Seconds(seconds(durations[ops[i]]))});
     }
+    if (derived > 0) note("the sizes of all-reduces are those of the gradients accumulated since the one before");
     if (unknown > 0) note(fmt::format("{} collectives of unknown size are kept with 0 bytes", unknown));
   }
 
@@ -489,7 +491,6 @@ class Import {
         bytes[i] += sizes[next++];
       }
     }
-    note("sizes of all-reduces: the gradients accumulated since the one before");
     return bytes;
   }
 

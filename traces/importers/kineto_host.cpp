@@ -207,6 +207,17 @@ void Host::nest() {
   }
 }
 
+// Which gradient a call inside a node of a convolution or product computes, where the operators tell: biases' gradients
+// are sums, additions add up the gradients of an input that several layers read, and of y = x W autograd computes the
+// gradient of x first, then that of W.
+Part Host::part_of_call(std::uint32_t op, std::uint32_t node) {
+  const OpKind kind = meaning(node).kind;
+  if (kind != OpKind::fc && kind != OpKind::conv) return Part::unknown;
+  if (meaning(op).product && kind == OpKind::fc) return products_[node]++ == 0 ? Part::data : Part::weight;
+  if (meaning(op).kind == OpKind::add) return Part::data;
+  return name(op) == "aten::sum" ? Part::weight : Part::unknown;
+}
+
 void Host::give_role(std::uint32_t op, const HostOperator* parent) {
   using What = Meaning::What;
   static constexpr std::array<Role, 10> roles{Role::none,       Role::none,      Role::loader,   Role::optimizer,
@@ -220,12 +231,7 @@ void Host::give_role(std::uint32_t op, const HostOperator* parent) {
     self.role = parent->role;
     self.owner = parent->owner;
     self.part = parent->part != Part::unknown ? parent->part : what.part;
-    if (self.role == Role::backward && self.part == Part::unknown && what.product &&
-        meaning(self.owner).kind == OpKind::fc) {
-      // y = x W: autograd computes the gradient of x first, then that of W.
-      const int nth = products_[self.owner]++;
-      self.part = nth == 0 ? Part::data : Part::weight;
-    }
+    if (self.role == Role::backward && self.part == Part::unknown) self.part = part_of_call(op, self.owner);
     return;
   }
   // What an annotation of the user is called is the user's affair, but for those that PyTorch itself writes.

@@ -95,6 +95,7 @@ class Host {
   void read_meanings();
   void nest();
   void give_role(std::uint32_t op, const HostOperator* parent);
+  [[nodiscard]] Part part_of_call(std::uint32_t op, std::uint32_t node);
   void find_steps();
   void find_leftovers();
   void link();
