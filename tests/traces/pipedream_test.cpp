@@ -5,6 +5,7 @@
 
 #include "sim/core/error.hpp"
 #include "sim/core/random.hpp"
+#include "tests/traces/kineto_profile.hpp"
 #include "tests/traces/sample_trace.hpp"
 #include "tests/traces/temporary_folder.hpp"
 #include "traces/exporter.hpp"
@@ -284,6 +285,7 @@ std::map<std::string, Sample> samples() {
       {"chakra-json",
        {"chakra-json:batch=2", R"({"workload_graph": [{"Id": 1, "Name": "kernel", "NodeType": 4, "runtime": 5}]})"}},
       {"csv", {"csv", "# batch = 2\nlayer,forward_ms\nconv1,1\n"}},
+      {"kineto", {"kineto", testing::Profile({}).text()}},
       {"pipedream", {"pipedream", small_profile()}},
   };
 }
