@@ -81,6 +81,13 @@ Handle string_type(std::size_t width) {
   return type;
 }
 
+// ---- writing ----
+
+// Layers of equal shapes share their split curves, and offsets are nearly all alike: a large trace halves.
+constexpr std::size_t kLeastDeflated = 4096;  // bytes of a dataset; chunks have their own overhead
+constexpr hsize_t kDeflatedChunk = 65536;     // elements
+constexpr unsigned kDeflateLevel = 6;
+
 // ---- reading ----
 
 // A file can hold no more than deflate's best ratio times its size, give or take fill values never written.
@@ -192,6 +199,10 @@ struct Hdf5Writer::State {
     if (layout == Hdf5Layout::extendible) {
       const hsize_t chunk = std::clamp<hsize_t>(size, 16, 4096);
       H5Pset_chunk(properties.id(), 1, &chunk);
+    } else if (count * H5Tget_size(type) >= kLeastDeflated) {
+      const hsize_t chunk = std::min<hsize_t>(size, kDeflatedChunk);
+      H5Pset_chunk(properties.id(), 1, &chunk);
+      H5Pset_deflate(properties.id(), kDeflateLevel);
     }
     if (const auto slash = name.rfind('/'); slash != std::string::npos && slash > 0) group(name.substr(0, slash));
     const Handle handle(

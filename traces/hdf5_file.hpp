@@ -16,6 +16,7 @@
 namespace tandem {
 
 // `extendible` datasets are chunked and have no upper limit on their length, so that other tools may append to them.
+// `plain` ones from 4 KiB up are deflated.
 enum class Hdf5Layout { plain, extendible };
 
 // Well-formed UTF-8 without NUL (RFC 3629): what every reader can decode. Other text is refused.
