@@ -31,6 +31,8 @@ ALLOWED = {
     r"hdf5|H5": ["traces/hdf5_file.cpp"],
     r"oneapi/dnnl|dnnl": ["traces/recorder/"],
     r"google/protobuf/|chakra\.pb\.h": ["traces/chakra_file."],
+    r"importers/onnx\.pb\.h": ["traces/importers/onnx"],
+    r"yaml-cpp/": ["platforms/topologies/"],
     r"nlohmann/": ["sim/engine/", "sim/results/", "sim/study/", "sim/cli/", "traces/importers/"],
 }
 MOST_SIMGRID_FILES = 3

@@ -26,6 +26,11 @@ std::string recognize(std::string_view content) {
   throw usage_error(fmt::format("several importers recognize this file, name one: {}", fmt::join(matches, ", ")));
 }
 
+std::string with_parameters(const std::string& importer, const std::string& parameters) {
+  if (parameters.empty()) return importer;
+  return importer + (importer.find(':') == std::string::npos ? ':' : ',') + parameters;
+}
+
 // "profiles/vgg16.graph.txt" and "profiles/vgg16/graph.txt" are both called vgg16.
 std::string name_of(const std::filesystem::path& path) {
   std::string stem = path.filename().string();
@@ -80,10 +85,11 @@ std::string_view to_text(ImportReport::Fate fate) {
   return texts[static_cast<std::size_t>(fate)];
 }
 
-Imported import_source(const SourceFile& source, const std::string& importer) {
+Imported import_source(const SourceFile& source, const std::string& importer, const std::string& parameters) {
   return with_context(source.path, [&] {
     if (source.content.empty()) throw input_error("the file is empty");
-    const auto plugin = Registry<Importer>::instance().make(importer.empty() ? recognize(source.content) : importer);
+    const auto name = importer.empty() ? recognize(source.content) : importer;
+    const auto plugin = Registry<Importer>::instance().make(with_parameters(name, parameters));
     Imported imported = plugin->read(source);
     if (imported.trace.model.empty()) imported.trace.model = name_of(source.path);
     validate(imported.trace);
@@ -91,11 +97,12 @@ Imported import_source(const SourceFile& source, const std::string& importer) {
   });
 }
 
-Imported import_trace(const std::vector<std::string>& paths, const std::string& importer) {
+Imported import_trace(const std::vector<std::string>& paths, const std::string& importer,
+                      const std::string& parameters) {
   if (paths.empty()) throw usage_error("no file to import");
-  Imported all = import_source(read_source(paths[0]), importer);
+  Imported all = import_source(read_source(paths[0]), importer, parameters);
   for (std::size_t i = 1; i < paths.size(); ++i) {
-    const auto rank = import_source(read_source(paths[i]), importer);
+    const auto rank = import_source(read_source(paths[i]), importer, parameters);
     with_context(paths[i], [&] { pool(all, rank); });
   }
   if (paths.size() > 1) all.trace.notes.push_back(fmt::format("times of {} ranks, pooled", paths.size()));

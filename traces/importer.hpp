@@ -51,9 +51,12 @@ class Importer {
 };
 
 // Imports with the named importer ("pipedream", with parameters), or where `importer` is empty the one that recognizes
-// the content. Several files are the ranks of one run: they must have the same layers, and their samples are pooled.
-[[nodiscard]] Imported import_trace(const std::vector<std::string>& paths, const std::string& importer = "");
+// the content. `parameters` ("clock=1GHz") are added to those of whichever importer that is. Several files are the
+// ranks of one run: they must have the same layers, and their samples are pooled.
+[[nodiscard]] Imported import_trace(const std::vector<std::string>& paths, const std::string& importer = "",
+                                    const std::string& parameters = "");
 // The same of what is in memory already.
-[[nodiscard]] Imported import_source(const SourceFile& source, const std::string& importer = "");
+[[nodiscard]] Imported import_source(const SourceFile& source, const std::string& importer = "",
+                                     const std::string& parameters = "");
 
 }  // namespace tandem

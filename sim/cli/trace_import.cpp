@@ -37,6 +37,7 @@ int trace_import(const std::vector<std::string>& arguments) {
                  "file", 1);
   spec.most_words = 4096;
   spec.options = {{"importer", "NAME", "by content", "which format it is (tandem list importer)", ""},
+                  {"clock", "RATE", "unset", "what a file's cycles are cycles of, for the importers that need it", ""},
                   {"model", "NAME", "as in the file", "name of the model in the trace", ""},
                   {"output", "FILE.h5", "none: it must be given", "the trace, written whole or not at all", ""},
                   format_option()};
@@ -46,7 +47,8 @@ int trace_import(const std::vector<std::string>& arguments) {
   const auto format = format_of(*line);
   if (!line->has("output")) throw usage_error("--output is missing: the file that the trace is written to");
   check_output(line->text("output"));
-  auto [trace, report] = import_trace(line->words(), line->has("importer") ? line->text("importer") : "");
+  auto [trace, report] = import_trace(line->words(), line->has("importer") ? line->text("importer") : "",
+                                      line->has("clock") ? "clock=" + line->text("clock") : "");
   if (line->has("model")) trace.model = line->text("model");
   write_trace(trace, line->text("output"));
   const auto facts = trace_facts(trace);

@@ -33,6 +33,18 @@ class Topology(program.Case):
         lines = self.good("topology", "star", "--links", "--format", "csv").splitlines()
         self.assertEqual(len(lines), 1 + 16)
 
+    def test_a_network_file_brings_its_own_rates(self):
+        (self.path / "network.yml").write_text("topology: [ Ring, Switch ]\nnpus_count: [ 4, 2 ]\n"
+                                               "bandwidth: [ 200.0, 50.0 ]\nlatency: [ 50.0, 500.0 ]\n")
+        name = "astra-sim-network:file=network.yml"
+        row = self.good_json("topology", name, "--links")[0]
+        self.assertEqual((row["devices"], row["links"], row["switches"]), (8, 16, 4))
+        self.assertEqual({(link["bandwidth_bytes_per_s"], round(link["latency_s"] * 1e9)) for link in row["link_list"]},
+                         {(200 * 2.0**30, 50), (50 * 2.0**30, 500)})
+        self.bad(2, "topology", name, "--link-bandwidth", "10Gbps", says=["the file states the bandwidth"])
+        self.bad(1, "topology", "astra-sim-network:file=nowhere.yml", says=["nowhere.yml", "no such file"])
+        self.bad(2, "topology", "astra-sim-network", says=["'file' must be given"])
+
     def test_nodes(self):
         row = self.good_json("topology", "star", "--nodes", "4", "--devices-per-node", "4", "--route", "0", "5")[0]
         self.assertEqual((row["devices"], row["nodes"]), (16, 4))

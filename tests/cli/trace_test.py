@@ -70,6 +70,15 @@ class Trace(program.Case):
                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
         self.assertEqual((self.path / "t.csv").read_text(), "precious")
 
+    def test_cycles_need_a_clock(self):
+        (self.path / "w.txt").write_text("DATA\n1\nconv1 -1 900 NONE 0 8 NONE 0 700 ALLREDUCE 64 5\n")
+        self.bad(1, "trace", "import", "w.txt", "--output", "w.h5", says=["w.txt", "cycles", "--clock"])
+        facts = self.good_json("trace", "import", "w.txt", "--output", "w.h5", "--clock", "2GHz")
+        self.assertAlmostEqual(facts["forward_time_s"], 450e-9, delta=1e-15)
+        self.bad(2, "trace", "import", "w.txt", "--output", "w.h5", "--clock", "2", says=["its unit"])
+        self.bad(2, "trace", "import", "w.txt", "--output", "w.h5", "--importer", "pipedream", "--clock", "2GHz",
+                 says=["'pipedream' has no parameter 'clock'"])
+
     def test_list_names_the_models(self):
         names = {row["name"]: row for row in self.good_json("trace", "list")}
         self.assertEqual(names["resnet50"]["parameters"], 25_557_032)

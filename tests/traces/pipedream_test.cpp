@@ -280,12 +280,19 @@ struct Sample {
 
 std::map<std::string, Sample> samples() {
   return {
+      {"astra-sim", {"astra-sim:clock=1GHz", "DATA\n1\nconv1 -1 9 NONE 0 8 NONE 0 7 ALLREDUCE 64 5\n"}},
       {"caffe", {"caffe", "layer,output_shape_NCHW,fwd_ms,bwd_ms\nconv1,2x3x4x4,1,2\n"}},
       {"chakra", {"chakra", Registry<Exporter>::instance().make("chakra")->write(testing::full_trace())}},
       {"chakra-json",
        {"chakra-json:batch=2", R"({"workload_graph": [{"Id": 1, "Name": "kernel", "NodeType": 4, "runtime": 5}]})"}},
       {"csv", {"csv", "# batch = 2\nlayer,forward_ms\nconv1,1\n"}},
       {"kineto", {"kineto", testing::Profile({}).text()}},
+      // IR version 8, then a graph: one Relu of the input x (2x3).
+      {"onnx",
+       {"onnx", std::string("\010\010:#"
+                            "\012\014\012\001x\022\001y\042\004ReluZ\023\012\001x\022\016\012\014\010\001\022\010\012"
+                            "\002\010\002\012\002\010\003",
+                            39)}},
       {"pipedream", {"pipedream", small_profile()}},
   };
 }
