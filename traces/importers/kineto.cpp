@@ -237,10 +237,10 @@ class Import {
     std::size_t k = 0;
     for (const auto& gap : gaps) {
       while (k < windows_.size() && windows_[k].second <= gap.first) ++k;
-      while (l < loading.size() && loading[l].second <= gap.first) ++l;
       for (std::size_t w = k; w < windows_.size() && windows_[w].first < gap.second; ++w) {
         const Interval part{std::max(gap.first, windows_[w].first), std::min(gap.second, windows_[w].second)};
         if (part.second <= part.first) continue;
+        while (l < loading.size() && loading[l].second <= part.first) ++l;
         Nanoseconds wait = 0;
         for (std::size_t i = l; i < loading.size() && loading[i].first < part.second; ++i) {
           wait += overlap(part, loading[i]);
@@ -447,12 +447,12 @@ class Import {
     const std::size_t k = kept_.front();
     const auto ops = collectives_of(k);
     if (ops.empty()) return;
-    std::map<std::uint32_t, Nanoseconds> durations;
+    std::map<std::uint32_t, double> durations;  // nanoseconds
     for (const auto& work : device_.work) {
       if (work.use != Use::communication) continue;
       std::uint32_t at = work.op;
       while (at != kNone && !std::binary_search(ops.begin(), ops.end(), at)) at = host_.operators()[at].parent;
-      if (at != kNone) durations[at] += work.end - work.start;
+      if (at != kNone) durations[at] += static_cast<double>(work.end - work.start);
     }
     auto buckets = bucket_bytes(k, ops);
     int unknown = 0, derived = 0;
@@ -462,7 +462,7 @@ class Import {
       unknown += bytes == 0 ? 1 : 0;
       derived += stated == 0 && bytes > 0 ? 1 : 0;
       out_.trace.collectives.push_back(
-          {operation_of(host_.name(ops[i])), Bytes(bytes), Seconds(seconds(durations[ops[i]]))});
+          {operation_of(host_.name(ops[i])), Bytes(bytes), Seconds(durations[ops[i]] * 1e-9)});
     }
     if (derived > 0) note("the sizes of all-reduces are those of the gradients accumulated since the one before");
     if (unknown > 0) note(fmt::format("{} collectives of unknown size are kept with 0 bytes", unknown));
@@ -558,15 +558,17 @@ class Import {
 
   // ---- the report ----
 
+  // Sums of nanoseconds are doubles: a forged file may hold more than 64 bits of them.
   struct Tally {
     std::int64_t count = 0;
-    Nanoseconds time = 0;
-    std::map<std::uint32_t, std::pair<Nanoseconds, std::int64_t>> names;
+    double time = 0;
+    std::map<std::uint32_t, std::pair<double, std::int64_t>> names;
     void add(const Work& work, std::uint32_t name) {
+      const auto own = static_cast<double>(work.end - work.start);
       ++count;
-      time += work.end - work.start;
+      time += own;
       auto& entry = names[name];
-      entry.first += work.end - work.start;
+      entry.first += own;
       ++entry.second;
     }
   };
@@ -602,7 +604,7 @@ class Import {
   }
 
   [[nodiscard]] std::string most_expensive(const Tally& tally) const {
-    std::vector<std::pair<Nanoseconds, std::uint32_t>> order;
+    std::vector<std::pair<double, std::uint32_t>> order;
     for (const auto& [name, entry] : tally.names) order.emplace_back(-entry.first, name);
     std::sort(order.begin(), order.end());
     std::string text;
@@ -611,7 +613,7 @@ class Import {
       std::replace_if(
           name.begin(), name.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
       text += fmt::format("{}{} x {}, {:.3g} ms", i == 0 ? "most: " : "; ", tally.names.at(order[i].second).second,
-                          name, static_cast<double>(-order[i].first) * 1e-6);
+                          name, -order[i].first * 1e-6);
     }
     return text;
   }
@@ -639,19 +641,19 @@ class Import {
     for (const auto& row : rows) {
       const auto tally = tallies.find(row.heading);
       if (tally == tallies.end()) continue;
-      out_.report.entries.push_back({row.text, tally->second.count, Seconds(seconds(tally->second.time)), row.fate,
+      out_.report.entries.push_back({row.text, tally->second.count, Seconds(tally->second.time * 1e-9), row.fate,
                                      row.why == nullptr ? most_expensive(tally->second) : row.why});
     }
     if (device_.other_devices > 0) {
       out_.report.entries.push_back({"kernels, copies and fills of other devices", device_.other_devices,
-                                     Seconds(seconds(device_.other_devices_time)), Fate::dropped, "not asked for"});
+                                     Seconds(device_.other_devices_time * 1e-9), Fate::dropped, "not asked for"});
     }
-    Nanoseconds all = 0;
-    for (const auto& work : device_.work) all += work.end - work.start;
+    double all = 0;
+    for (const auto& work : device_.work) all += static_cast<double>(work.end - work.start);
     const Nanoseconds once = std::accumulate(timeline_.charged.begin(), timeline_.charged.end(), Nanoseconds{0});
-    if (all > once) {
-      out_.report.entries.push_back({"overlap of the above", 0, Seconds(seconds(all - once)), Fate::dropped,
-                                     "several streams at once count once"});
+    if (const double twice = all - static_cast<double>(once); twice > 0.5) {
+      out_.report.entries.push_back(
+          {"overlap of the above", 0, Seconds(twice * 1e-9), Fate::dropped, "several streams at once count once"});
     }
   }
 

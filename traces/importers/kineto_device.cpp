@@ -49,6 +49,7 @@ Mark mark_of(std::string_view name) {
 // Splits one convolution's backward kernels (in order) into those of the gradient of the input, which PyTorch computes
 // first, and of the weights. False, and nothing changed, where names and order leave it open.
 bool split_kernels(const Events& events, std::vector<Work*>& kernels) {
+  if (kernels.size() > 64) return false;  // one convolution's are a handful
   std::vector<Mark> marks;
   for (const auto* work : kernels) marks.push_back(mark_of(events.name(events.events[work->event])));
   const auto count = [&](Mark mark) { return std::count(marks.begin(), marks.end(), mark); };
@@ -158,7 +159,7 @@ class Device {
       if (!on_device(e.category)) continue;
       if (device_of(e) != out_.device) {
         ++out_.other_devices;
-        out_.other_devices_time += e.duration;
+        out_.other_devices_time += static_cast<double>(e.duration);
         continue;
       }
       auto& work = out_.work.emplace_back();

@@ -37,7 +37,7 @@ struct DeviceWork {
   bool on_host = false;    // no device in the file
   std::int64_t device = -1;
   std::int64_t other_devices = 0;  // events left out
-  Nanoseconds other_devices_time = 0;
+  double other_devices_time = 0;   // nanoseconds
   // Kernels at the file's head that were launched before it begins, taken for those at its end that are missing: then
   // they stand one period later, behind the last step. 0: none.
   std::int64_t carried = 0;

@@ -18,7 +18,8 @@ constexpr std::size_t kMostDepth = 64;
 constexpr std::size_t kMostEvents = std::size_t{1} << 25;
 constexpr std::size_t kMostName = 512;  // of a kernel's template arguments the first ones tell enough
 constexpr std::size_t kMostShapes = 64;
-constexpr std::int64_t kMostMicroseconds = 9'000'000'000'000'000;  // the year 2255
+constexpr std::int64_t kMostMicroseconds = 4'000'000'000'000'000;  // the year 2096; a difference fits 64 bits
+constexpr std::int64_t kLongestMicroseconds = 1'000'000'000'000;   // eleven days
 
 // ---- numbers ----
 
@@ -448,7 +449,8 @@ class Handler {
 
   void set_time(std::optional<Nanoseconds> time, std::string_view text) {
     const bool start = field_ == Field::start;
-    if (!time || (!start && *time < 0) || (!start && *time > 1000 * (kMostMicroseconds / 9000))) {
+    if (!time || *time > 1000 * (start ? kMostMicroseconds : kLongestMicroseconds) ||
+        *time < (start ? -1000 * kLongestMicroseconds : 0)) {
       fail(fmt::format("{} '{}': {} are expected", start ? "ts" : "dur", printable(std::string(text)),
                        start ? "microseconds" : "microseconds, 0 to 1e12,"));
     }

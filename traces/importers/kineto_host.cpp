@@ -286,14 +286,14 @@ void Host::find_leftovers() {
   }
 }
 
-// Of the operators that carry a node's number the last one made the node: those before it only saw the number that
-// would be next. Where the node's name tells a kind, of that kind.
+// Of the operators that carry a node's number (the last one first) the last one made the node: those before it only saw
+// the number that would be next. Where the node's name tells a kind, of that kind.
 std::uint32_t Host::best(const std::vector<std::uint32_t>& candidates, std::uint32_t node) const {
   const OpKind kind = meaning(node).kind;
-  for (auto c = candidates.rbegin(); c != candidates.rend(); ++c) {
-    if (kind != OpKind::other && meaning(*c).kind == kind) return *c;
+  for (const auto candidate : candidates) {
+    if (kind != OpKind::other && meaning(candidate).kind == kind) return candidate;
   }
-  return candidates.empty() ? kNone : candidates.back();
+  return candidates.empty() ? kNone : candidates.front();
 }
 
 void Host::link_by_sequence(const std::vector<std::uint32_t>& nodes) {
@@ -307,13 +307,16 @@ void Host::link_by_sequence(const std::vector<std::uint32_t>& nodes) {
   std::vector<std::uint32_t> candidates;
   for (const auto node : nodes) {
     candidates.clear();
-    const std::tuple low(operators_[node].step, event(node).sequence, std::uint32_t{0});
-    for (auto at = std::lower_bound(numbered.begin(), numbered.end(), low); at != numbered.end(); ++at) {
-      if (std::get<0>(*at) != std::get<0>(low) || std::get<1>(*at) != std::get<1>(low)) break;
-      if (candidates.size() == 64) candidates.erase(candidates.begin());
+    if (event(node).sequence < 0) continue;
+    const std::tuple high(operators_[node].step, event(node).sequence, kNone);
+    constexpr std::size_t most = 64;
+    for (auto at = std::upper_bound(numbered.begin(), numbered.end(), high); at != numbered.begin();) {
+      --at;
+      const bool same = std::get<0>(*at) == std::get<0>(high) && std::get<1>(*at) == std::get<1>(high);
+      if (!same || candidates.size() == most) break;
       candidates.push_back(std::get<2>(*at));
     }
-    if (event(node).sequence >= 0) link_[node] = best(candidates, node);
+    link_[node] = best(candidates, node);
   }
 }
 

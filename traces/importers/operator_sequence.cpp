@@ -50,6 +50,15 @@ bool fits(const ObservedOperator& op, const Layer& layer) {
   return same_or_unknown(op.output_shape, layer.output_shape);
 }
 
+void check_shape(const ObservedOperator& op, const Shape& shape) {
+  double product = 1;
+  for (const auto extent : shape) {
+    if (extent < 1) throw input_error(fmt::format("'{}' has a shape with an extent of {}", op.name, extent));
+    product *= static_cast<double>(extent);
+  }
+  if (product > 1e15) throw input_error(fmt::format("'{}' has a shape of {:.3g} elements", op.name, product));
+}
+
 // ---- matching with a built-in model ----
 
 // Positions of the anchors among operators or layers.
@@ -403,6 +412,7 @@ class ChainBuilder {
       default:
         if (!op.output_shape.empty()) layer.output_shape = op.output_shape;
     }
+    check_shape(op, layer.output_shape);
     set_work(layer);
   }
 
@@ -443,7 +453,7 @@ class ChainBuilder {
       for (std::size_t d = 2; d < in.size(); ++d) {
         const std::int64_t extent = out.empty() ? 1 : out[d];
         const bool whole = in[d] % extent == 0;
-        layer.kernel.push_back(static_cast<int>(whole ? in[d] / extent : 3));
+        layer.kernel.push_back(static_cast<int>(whole ? std::min<std::int64_t>(in[d] / extent, 1 << 20) : 3));
       }
       ++guessed_windows_;
     }
@@ -463,7 +473,8 @@ class ChainBuilder {
       layer.parameters.push_back({"weight", op.weight});
       if (op.bias) layer.parameters.push_back({"bias", {op.weight[0]}});
     }
-    const Shape seen = observed_output(i, out);
+    Shape seen = observed_output(i, out);
+    if (seen.size() != out.size()) seen.clear();
     set_kernel(op, seen, layer);
     const auto spatial = in.size() - std::min<std::size_t>(in.size(), 2);
     if (layer.kernel.size() != spatial || spatial == 0) return layer.kernel.clear();
@@ -553,14 +564,6 @@ void check(const Operators& operators) {
     throw input_error(
         fmt::format("{} operators in one step; at most {} are accepted", operators.size(), kMostOperators));
   }
-  const auto check_shape = [](const ObservedOperator& op, const Shape& shape) {
-    double product = 1;
-    for (const auto extent : shape) {
-      if (extent < 1) throw input_error(fmt::format("'{}' has a shape with an extent of {}", op.name, extent));
-      product *= static_cast<double>(extent);
-    }
-    if (product > 1e15) throw input_error(fmt::format("'{}' has a shape of {:.3g} elements", op.name, product));
-  };
   for (const auto& op : operators) {
     for (const auto& shape : op.input_shapes) check_shape(op, shape);
     check_shape(op, op.output_shape);
