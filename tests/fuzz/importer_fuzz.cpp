@@ -1,5 +1,6 @@
-// libFuzzer target of one importer (TANDEM_IMPORTER): whatever the bytes are, the importer returns a trace that is valid
-// and survives being looked at, or throws Error with one line. Anything else, a crash, a hang or a gigabyte, is a defect.
+// libFuzzer target of one importer (TANDEM_IMPORTER): whatever the bytes are, the importer returns a trace that is
+// valid and survives being looked at, or throws Error with one line. Anything else, a crash, a hang or a gigabyte, is a
+// defect.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

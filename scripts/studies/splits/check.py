@@ -2,8 +2,8 @@
 """Split curves against fresh measurements: is a part of a layer as fast as a recorded trace says?
 
 Twenty (layer, axis, fraction) triples are drawn at random from a trace that `tandem record` made on this machine: axes
-batch, height, output channels, input channels; fractions 1/4, whose recorded point is left out first, and 3/8 and 3/4,
-which were never recorded. The part's time over the whole layer's comes from Tandem's compute model without that point;
+batch, height, output channels, input channels; fractions 1/2 and 1/4, whose recorded point is left out first, or, with
+--fractions new, 3/8 and 3/4, which were never recorded. The part's time over the whole layer's comes from Tandem's compute model without that point;
 times the recorded time of the whole layer it is the interpolated time. Each part is then timed afresh, in several
 sessions of `tandem record`. A time is the sum of the three passes.
 
@@ -27,7 +27,8 @@ import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 AXES = ("batch", "height", "output-channel", "input-channel")
-FRACTIONS = {"1/4": 0.25, "3/8": 0.375, "3/4": 0.75}
+FRACTIONS = {"1/2": 0.5, "1/4": 0.25, "3/8": 0.375, "3/4": 0.75}
+SETS = {"recorded": ("1/2", "1/4"), "new": ("3/8", "3/4"), "all": ("1/4", "3/8", "3/4")}
 PASSES = ("forward", "backward_data", "backward_weight")
 MOST_ERROR, MOST_MEDIAN = 0.15, 0.07
 QUANTILE = 0.2  # the typical time, as in trace.hpp
@@ -68,7 +69,7 @@ def typical(samples):
     return numpy.array([numpy.quantile(s, QUANTILE) if len(s) else 0.0 for s in samples])
 
 
-def draw(trace, count, seed):
+def draw(trace, count, seed, fractions):
     """Axis, then layer, then fraction, each evenly; no triple twice."""
     generator = random.Random(seed)
     triples = []
@@ -79,7 +80,7 @@ def draw(trace, count, seed):
                         if at == axis and sum(fraction < 1 for fraction, _ in rows) > 1)
         if not layers:
             sys.exit(f"error: the trace has no curves along {axis}; record one with --splits all")
-        triple = (generator.choice(layers), axis, generator.choice(sorted(FRACTIONS)))
+        triple = (generator.choice(layers), axis, generator.choice(sorted(fractions)))
         if triple not in triples:
             triples.append(triple)
     return triples
@@ -183,11 +184,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sessions", type=int, default=3, help="of tandem record")
     parser.add_argument("--repetitions", type=int, default=5, help="samples a session")
+    parser.add_argument("--fractions", choices=sorted(SETS), default="recorded")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
 
     trace = Trace(arguments.trace)
-    triples = draw(trace, arguments.count, arguments.seed)
+    triples = draw(trace, arguments.count, arguments.seed, SETS[arguments.fractions])
     parts, wholes = measure(arguments, trace, triples)
     rows = compare(trace, triples, parts, ratios(arguments, parts, triples))
     print(f"{trace.model}, batch {trace.batch}, seed {arguments.seed}: {arguments.sessions} sessions of "
@@ -203,6 +205,9 @@ def main():
     moved = [trace.whole_times(*key).sum() / numpy.median(times, axis=0).sum() - 1 for key, times in wholes.items()]
     if moved:
         print(f"whole layers moved by: {summary(numpy.array(moved))} since the trace was recorded")
+        steady = [(1 + row["error"]) * numpy.median(wholes[row["triple"][:2]], axis=0).sum()
+                  / trace.whole_times(*row["triple"][:2]).sum() - 1 for row in rows if row["triple"][:2] in wholes]
+        print(f"that taken out:        {summary(numpy.array(steady))} ({len(steady)} triples)")
     limits = numpy.maximum(MOST_ERROR, spreads)
     good = bool(numpy.all(numpy.abs(errors) <= limits)) and numpy.median(numpy.abs(errors)) <= MOST_MEDIAN
     print("good" if good else "NOT good", f"(each within {MOST_ERROR:.0%} or the spread, median within {MOST_MEDIAN:.0%})")
