@@ -34,6 +34,7 @@ MemoryReport memory_report(const Trace& trace, const PartitionOptions& options) 
   const auto& devices = Registry<DevicePreset>::instance();
   for (const auto& name : devices.names()) {
     const auto device = devices.make(name);
+    if (device->memory.count() == 0) continue;  // not stated
     report.devices.push_back({{"device", "1", name},
                               {"memory_bytes", "bytes", device->memory.count()},
                               {"fits", "1", std::string(use.total() <= device->memory ? "yes" : "no")},

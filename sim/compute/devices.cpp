@@ -44,5 +44,22 @@ TANDEM_GPU(a100, "a100", "NVIDIA A100 SXM4 80 GB, fp32 without tensor cores", 19
 TANDEM_GPU(h100, "h100", "NVIDIA H100 SXM5 80 GB, fp32 without tensor cores", 66.9, 3350, 80, 16896)
 TANDEM_GPU(h200, "h200", "NVIDIA H200 SXM5 141 GB, fp32 without tensor cores", 66.9, 4800, 131, 16896)
 
+// The processor of the shipped traces: 64 FLOP a cycle (two 512-bit multiply-adds) at its nominal 2.096 GHz, which it
+// exceeds; the bandwidth is what its element-wise layers reach at best. Its memory is not a device's: it is not stated.
+std::unique_ptr<DevicePreset> recorded_core() {
+  auto device = std::make_unique<DevicePreset>();
+  device->name = "epyc-core";
+  device->peak = FlopsPerSecond(134.1e9);
+  device->memory_bandwidth = BytesPerSecond(40e9);
+  device->rates = onednn_rates();
+  device->fitted_to = "oneDNN 2.6 in the shipped traces of ResNet-50, VGG-16 and AlexNet";
+  device->launch_overhead = Seconds(1e-6);
+  return device;
+}
+
+TANDEM_REGISTER(DevicePreset, epyc_core, "epyc-core",
+                "one core of the processor of the shipped traces, AMD EPYC (family 26, model 2), fp32",
+                [](const Arguments&, const DevicePreset::PluginContext&) { return recorded_core(); }, {})
+
 }  // namespace
 }  // namespace tandem

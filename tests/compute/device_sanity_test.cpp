@@ -108,7 +108,7 @@ TEST_P(V100BesidePipeDream, WithinThirtyPercent) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
   const auto profile = import_trace({path.string()}, fmt::format("pipedream:batch={}", batch)).trace;
   const ComputeModel measured(profile, {});
-  const auto trace = build_model(name, 32);  // TODO load_trace
+  const auto trace = load_trace(fmt::format("{}-cpu", name));
   const ComputeModel modelled(trace, {batch, "v100", 1});
   const double there = iteration(measured);
   const double here = iteration(modelled);
@@ -124,11 +124,24 @@ TEST_P(V100BesidePipeDream, WithinThirtyPercent) {
                measured.total(pass).count() * 1e3);
   }
   EXPECT_LT(std::abs(here_without / there_without - 1), 0.3);
+  EXPECT_LT(std::abs(here / there - 1), 0.3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, V100BesidePipeDream,
                          ::testing::Values(Compared{"vgg16", 128}, Compared{"alexnet", 256}, Compared{"resnet18", 256}),
                          [](const auto& p) { return p.param.model; });
+
+// The recorded processor's rates on networks that they were not fitted to.
+TEST(DeviceSanity, EpycCoreBesideItsOwnRecordings) {
+  for (const char* name : {"googlenet", "resnet18", "resnet101"}) {
+    const auto trace = load_trace(fmt::format("{}-cpu", name));
+    const double recorded = iteration(ComputeModel(trace, {}));
+    const double modelled = iteration(ComputeModel(trace, {0, "epyc-core", 1}));
+    fmt::print("{} at batch {}: modelled {:.0f} ms, recorded {:.0f} ms, ratio {:.2f}\n", name, trace.batch,
+               modelled * 1e3, recorded * 1e3, modelled / recorded);
+    EXPECT_LT(std::abs(modelled / recorded - 1), 0.3) << name;
+  }
+}
 
 }  // namespace
 }  // namespace tandem
