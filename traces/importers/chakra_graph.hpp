@@ -43,7 +43,7 @@ struct ChakraGraph {
   std::vector<std::uint32_t> order;  // places in `nodes`, each behind those it depends on
 };
 
-inline constexpr std::size_t kMostChakraNodes = std::size_t{1} << 21;
+inline constexpr std::size_t kMostChakraNodes = std::size_t{1} << 20;
 
 // Fills `data`, `control` and `order`. Input errors: an id given twice, a data dependency on a node that is not there,
 // a cycle, a duration that no iteration has. Control dependencies are trusted only where each names another node of the

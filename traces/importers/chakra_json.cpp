@@ -37,7 +37,7 @@ void check_depth(std::string_view text) {
 
 Json parse(std::string_view text) {
   // Some twenty times as much memory as text.
-  constexpr std::size_t most = std::size_t{64} << 20;
+  constexpr std::size_t most = std::size_t{32} << 20;
   if (text.size() > most)
     throw input_error(fmt::format("{} bytes of JSON; at most {} are accepted", text.size(), most));
   check_depth(text);

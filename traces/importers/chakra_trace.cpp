@@ -472,10 +472,11 @@ class BackwardMatcher {
   }
 
   // Not far back: layers run backward roughly in reverse, and the search must not grow with the file.
+  static constexpr std::size_t kWindow = 256;
+
   std::optional<std::size_t> take(OpKind kind, const Key& wanted) {
-    constexpr std::size_t window = 256;
     auto& open = open_[kind];
-    const std::size_t least = open.size() > window ? open.size() - window : 0;
+    const std::size_t least = open.size() > kWindow ? open.size() - kWindow : 0;
     const auto find = [&](auto&& matches) -> std::optional<std::size_t> {
       for (std::size_t i = open.size(); i > least; --i) {
         if (!matches(keys_[open[i - 1]])) continue;
@@ -499,7 +500,7 @@ class BackwardMatcher {
   bool give_to_fc(const Operator& op) {
     const Shape out = OperatorArguments(op).output(0);
     const auto& open = open_[OpKind::fc];
-    const std::size_t least = open.size() > 64 ? open.size() - 64 : 0;
+    const std::size_t least = open.size() > kWindow ? open.size() - kWindow : 0;
     for (std::size_t i = open.size(); i > least; --i) {
       auto& layer = layers_[open[i - 1]];
       if (layer.weight.size() != 2 || out.empty() || layer.input_shapes.empty()) continue;
@@ -517,7 +518,10 @@ class BackwardMatcher {
   // The gradient of a mean is spread over what was averaged by a division.
   bool give_to_mean(const Operator& op) {
     const Shape out = OperatorArguments(op).output(0);
-    for (const auto at : open_[OpKind::avg_pool]) {
+    const auto& open = open_[OpKind::avg_pool];
+    const std::size_t least = open.size() > kWindow ? open.size() - kWindow : 0;
+    for (std::size_t i = open.size(); i > least; --i) {
+      const auto at = open[i - 1];
       if (layers_[at].input_shapes.empty() || layers_[at].input_shapes[0] != out) continue;
       layers_[at].backward_data[0] += op.seconds();
       return true;
