@@ -131,6 +131,21 @@ INSTANTIATE_TEST_SUITE_P(Networks, V100BesidePipeDream,
                          ::testing::Values(Compared{"vgg16", 128}, Compared{"alexnet", 256}, Compared{"resnet18", 256}),
                          [](const auto& p) { return p.param.model; });
 
+// A profile of a V100 that is named, kernel by kernel, of a network that is not among DeepBench's.
+TEST(DeviceSanity, V100BesideAProfiledResNet50) {
+  const auto path = reference("../traces/kineto_resnet50_v100_bs32_steps18_19.json.gz");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  const auto profile = import_trace({path.string()}).trace;
+  const auto trace = load_trace("resnet50-cpu");
+  const ComputeModel measured(profile, {});
+  const ComputeModel modelled(trace, {32, "v100", 1});
+  for (const auto pass : {Pass::forward, Pass::backward_data, Pass::backward_weight, Pass::update}) {
+    fmt::print("{}: modelled {:.1f} ms, profiled {:.1f} ms\n", to_text(pass), modelled.total(pass).count() * 1e3,
+               measured.total(pass).count() * 1e3);
+  }
+  EXPECT_LT(std::abs(iteration(modelled) / iteration(measured) - 1), 0.3);
+}
+
 // The recorded processor's rates on networks that they were not fitted to.
 TEST(DeviceSanity, EpycCoreBesideItsOwnRecordings) {
   for (const char* name : {"googlenet", "resnet18", "resnet101"}) {
