@@ -59,12 +59,16 @@ std::string contents_of(const std::string& path) {
   return text.str();
 }
 
-// What an error shows of a value.
+// What an error shows of the file, or of what yaml-cpp says about it.
+std::string printable(std::string text) {
+  text = text.substr(0, 80);
+  for (auto& c : text) c = c < 0x20 || c > 0x7e ? '?' : c;
+  return text;
+}
+
 std::string shown(const YAML::Node& node) {
   if (!node.IsScalar()) return node.IsNull() ? "nothing" : "a list or a map";
-  std::string text = node.Scalar().substr(0, 40);
-  for (auto& c : text) c = c < 0x20 || c > 0x7e ? '?' : c;
-  return fmt::format("'{}'", text);
+  return fmt::format("'{}'", printable(node.Scalar()));
 }
 
 double number_of(const YAML::Node& node, std::string_view key) {
@@ -164,7 +168,7 @@ std::vector<Dimension> read_dimensions(const std::string& path, double gigabyte)
     try {
       return NetworkFile(contents_of(path)).dimensions(gigabyte);
     } catch (const YAML::Exception& error) {
-      throw input_error(fmt::format("line {}: not YAML: {}", error.mark.line + 1, error.msg));
+      throw input_error(fmt::format("line {}: not YAML: {}", std::max(error.mark.line + 1, 1), printable(error.msg)));
     }
   });
 }

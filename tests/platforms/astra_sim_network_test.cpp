@@ -156,6 +156,8 @@ TEST(AstraSimNetwork, MistakesAreOneLine) {
       {"- 1\n", "it is not a YAML map"},
       {"topology: [ Ring\n", "not YAML"},
       {"topology: *nowhere\n", "not YAML"},
+      // yaml-cpp shows the character that it stumbles over as it is.
+      {std::string("topology: [ Ring ]\1\0\nbandwidth: [ 1 ]\n", 38), "line 2: not YAML: "},
       {std::string(60000, '['), "not YAML"},
       {std::string(100000, ' '), "more than the 65536 bytes"},
   };
