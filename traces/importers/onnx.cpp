@@ -227,7 +227,6 @@ class Builder {
       for (const auto& dim : stated->dim()) {
         shape.push_back(shape.empty() ? extent_of(dim) : std::max<std::int64_t>(dim.dim_value(), 0));
       }
-      if (shape.size() > 0 && shape[0] == 0 && stated->dim(0).dim_param().empty()) shape[0] = 0;
       if (std::all_of(shape.begin(), shape.end(), [](std::int64_t e) { return e > 0; })) declared_[info.name()] = shape;
     }
   }
@@ -252,7 +251,6 @@ class Builder {
       inputs.push_back(&found->second);
       constant = constant && found->second.constant;
     }
-    edges_ += node.input_size();
     if (constant || operator_of(node) == "Shape" || operator_of(node) == "Size") {
       fold(node, inputs);
     } else {
@@ -897,7 +895,7 @@ class Builder {
   std::int64_t file_batch_ = 0;  // 0: symbolic
   std::string batch_name_;
   std::int64_t element_bytes_ = 4;
-  std::int64_t folded_ = 0, aliases_ = 0, edges_ = 0, weight_inputs_ = 0, contradictions_ = 0;
+  std::int64_t folded_ = 0, aliases_ = 0, weight_inputs_ = 0, contradictions_ = 0;
   bool has_loss_ = false;
 };
 

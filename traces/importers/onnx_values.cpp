@@ -9,7 +9,7 @@
 namespace tandem::onnx {
 namespace {
 
-constexpr std::int64_t kMostNumbers = 1024;  // of a constant whose value is kept
+constexpr std::int64_t kMostNumbers = 64;  // of a constant whose value is kept; shapes, axes and pads have fewer
 
 Value constant_of(Numbers numbers, Shape shape) {
   Value value;
