@@ -69,6 +69,11 @@ TEST(AstraSim, NothingDisappearsUnsaid) {
   }
   EXPECT_NEAR(used + dropped, (100 + 200 + 300 + 10 + 1000 + 2000 + 3000) * 1e-9, 1e-15);
   EXPECT_NEAR(dropped, 200e-9, 1e-15);
+  std::int64_t collectives = 0;  // six in the file: two of the loop, four that it does not issue
+  for (const auto& entry : imported.report.entries) {
+    if (entry.what.find("collectives") != std::string::npos) collectives += entry.count;
+  }
+  EXPECT_EQ(collectives, 6);
 }
 
 TEST(AstraSim, CollectivesAreThoseOfTheLoopInItsOrder) {

@@ -168,6 +168,10 @@ TEST(Onnx, LeNet5IsTheBuiltInOne) {
   EXPECT_EQ(trace.framework, "test");
   EXPECT_EQ(trace.total(Pass::forward).count(), 0);
   EXPECT_TRUE(mentions(trace, "no times"));
+  const auto report = import_source({"toy.onnx", lenet5(32).bytes()}).report;
+  ASSERT_EQ(report.entries.size(), 2U);
+  EXPECT_EQ(report.entries[0].count, 9);  // nodes
+  EXPECT_EQ(report.entries[1].count, 8);  // parameter tensors
 }
 
 TEST(Onnx, TheBatchIsTheInputsOrGiven) {

@@ -253,7 +253,8 @@ class Builder {
     for (const auto& row : workload_.rows) add_layer(row);
     add_collectives();
     describe();
-    return {std::move(trace_), report()};
+    auto said = report();
+    return {std::move(trace_), std::move(said)};
   }
 
  private:

@@ -89,7 +89,8 @@ class Builder {
     }
     if (trace_.layers.empty()) throw input_error("nothing in the model depends on its input");
     describe();
-    return {std::move(trace_), report()};
+    auto said = report();
+    return {std::move(trace_), std::move(said)};
   }
 
  private:
