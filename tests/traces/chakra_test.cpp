@@ -346,6 +346,28 @@ TEST(Chakra, CallersTellTheLayerAndThePass) {
   EXPECT_TRUE(trace.outside.empty());
 }
 
+// Nothing gets lost where operators and layers do not fit together: a product that is no layer, and more additions of
+// gradients than the forward pass has sums.
+TEST(Chakra, WhatFitsNoLayerStandsApart) {
+  File file;
+  const std::string shape = "[[2, 4, 8, 8]]";
+  file.operator_(10, "aten::relu_", shape, shape, 1);
+  file.operator_(20, "aten::mul", shape, shape, 2);
+  file.operator_(30, "aten::relu_", shape, shape, 4);
+  file.operator_(40, "aten::max_pool2d_with_indices", shape, "[[2, 4, 4, 4]]", 8, "[[], [2, 2], [2, 2], [0, 0]]");
+  file.operator_(50, "aten::threshold_backward", "[[2, 4, 8, 8], [2, 4, 8, 8], []]", shape, 16);
+  file.operator_(60, "aten::add_", "[[2, 4, 8, 8], [2, 4, 8, 8], []]", shape, 32);
+  file.operator_(70, "aten::threshold_backward", "[[2, 4, 8, 8], [2, 4, 8, 8], []]", shape, 64);
+  file.operator_(80, "aten::_foreach_add_", "[[[4]]]", "[]", 128);
+  file.operator_(5, "aten::conv2d", "[[2, 3, 8, 8], [4, 3, 3, 3], []]", shape, 256);
+  const auto [trace, report] = import_text(file.text());
+  EXPECT_EQ(std::llround(sum(trace) * 1e6), 511);
+  EXPECT_EQ(entry(report, "kernels of layers").count, 6);
+  EXPECT_EQ(std::llround(entry(report, "kernels of layers").time.count() * 1e6), 256 + 1 + 4 + 8 + 16 + 64);
+  EXPECT_EQ(entry(report, "kernels of no known layer").count, 2);
+  EXPECT_EQ(std::llround(entry(report, "kernels of no known layer").time.count() * 1e6), 2 + 32);
+}
+
 TEST(Chakra, NodesWithoutOperatorsAreKeptWhereTheBatchIsGiven) {
   File file;
   for (std::uint64_t id = 1; id <= 3; ++id) file.add(File::node(id, "layer" + std::to_string(id), id * 100, false));

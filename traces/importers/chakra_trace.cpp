@@ -405,19 +405,15 @@ class BackwardMatcher {
     }
   }
 
-  // False where no layer is found: the time stays with the caller.
-  bool give(const Operator& op) {
-    const auto kind = backward_kind(op.name);
+  // The layer that got the time, by its place; nothing where none is found: the time stays with the caller.
+  std::optional<std::size_t> give(const Operator& op) {
     if (op.name == "aten::mm" || op.name == "aten::addmm" || op.name == "aten::sum") return give_to_fc(op);
-    if (op.name == "aten::add_" || op.name == "aten::add") {
-      additions_.push_back(&op);
-      return true;
-    }
     if (op.name == "aten::div" || op.name == "aten::div_") return give_to_mean(op);
-    if (!kind || *kind == OpKind::other) return false;
+    const auto kind = backward_kind(op.name);
+    if (!kind || *kind == OpKind::other) return std::nullopt;
     if (*kind == OpKind::softmax_loss) return give_to_loss(op);
     const auto at = take(*kind, key_of(op, *kind, true));
-    if (!at) return false;
+    if (!at) return std::nullopt;
     auto& layer = layers_[*at];
     if (*kind != OpKind::conv) {
       layer.backward_data[0] += op.seconds();
@@ -425,29 +421,26 @@ class BackwardMatcher {
       layer.backward_weight[0] += op.seconds();
       layer.backward_is_joint = true;
     }
-    return true;
+    return at;
   }
 
-  bool give_to_loss(const Operator& op) {
-    const auto& losses = open_[OpKind::softmax_loss];
-    if (losses.empty()) return false;
-    layers_[losses.back()].backward_data[0] += op.seconds();
-    return true;
-  }
-
-  // Gradients of a tensor that two layers read are added up where its block began: the additions of the backward pass
-  // are those of the forward pass in reverse. Returns those that cannot be told.
-  std::vector<const Operator*> give_additions() {
-    std::vector<std::size_t>& sums = open_[OpKind::add];
-    if (additions_.size() > sums.size()) return additions_;
-    for (const auto* op : additions_) {
-      layers_[sums.back()].backward_data[0] += op->seconds();
-      sums.pop_back();
-    }
-    return {};
+  // Gradients of a tensor that two layers read are added up where its block began: `number` additions of the backward
+  // pass are those of the forward pass in reverse. The layers in the order of the backward pass; none where there are
+  // fewer.
+  [[nodiscard]] std::vector<std::size_t> layers_of_additions(std::size_t number) {
+    const auto& sums = open_[OpKind::add];
+    if (number > sums.size()) return {};
+    return {sums.rbegin(), sums.rbegin() + static_cast<std::ptrdiff_t>(number)};
   }
 
  private:
+  std::optional<std::size_t> give_to_loss(const Operator& op) {
+    const auto& losses = open_[OpKind::softmax_loss];
+    if (losses.empty()) return std::nullopt;
+    layers_[losses.back()].backward_data[0] += op.seconds();
+    return losses.back();
+  }
+
   // What forward and backward operators of a layer have in common.
   struct Key {
     std::int64_t weights = 0;  // identity of the weights' memory
@@ -497,7 +490,7 @@ class BackwardMatcher {
 
   // The product with the shape of the input is its gradient; one with the shape of the weights, either way round, is
   // theirs, and a sum over the batch the bias'.
-  bool give_to_fc(const Operator& op) {
+  std::optional<std::size_t> give_to_fc(const Operator& op) {
     const Shape out = OperatorArguments(op).output(0);
     const auto& open = open_[OpKind::fc];
     const std::size_t least = open.size() > kWindow ? open.size() - kWindow : 0;
@@ -510,13 +503,13 @@ class BackwardMatcher {
       const bool data = op.name != "aten::sum" && out == layer.input_shapes[0];
       if (!weights && !bias && !data) continue;
       (data ? layer.backward_data : layer.backward_weight)[0] += op.seconds();
-      return true;
+      return open[i - 1];
     }
-    return false;
+    return std::nullopt;
   }
 
   // The gradient of a mean is spread over what was averaged by a division.
-  bool give_to_mean(const Operator& op) {
+  std::optional<std::size_t> give_to_mean(const Operator& op) {
     const Shape out = OperatorArguments(op).output(0);
     const auto& open = open_[OpKind::avg_pool];
     const std::size_t least = open.size() > kWindow ? open.size() - kWindow : 0;
@@ -524,15 +517,14 @@ class BackwardMatcher {
       const auto at = open[i - 1];
       if (layers_[at].input_shapes.empty() || layers_[at].input_shapes[0] != out) continue;
       layers_[at].backward_data[0] += op.seconds();
-      return true;
+      return at;
     }
-    return false;
+    return std::nullopt;
   }
 
   std::vector<ObservedOperator>& layers_;
   std::vector<Key> keys_;
   std::map<OpKind, std::vector<std::size_t>> open_;  // layers without a backward operator, in order of execution
-  std::vector<const Operator*> additions_;
 };
 
 // ---- the trace ----
@@ -625,39 +617,54 @@ class TraceBuilder {
   void add_forward(Operator& op) {
     auto seen = observe(op);
     if (!seen) {
-      if (!op.kernels.empty()) pending_.push_back(&op);
-      if (!layers_.empty() && layers_.back().kind == OpKind::softmax_loss && !op.kernels.empty()) {
+      if (op.kernels.empty()) return;
+      if (!layers_.empty() && layers_.back().kind == OpKind::softmax_loss) {
         layers_.back().backward_data[0] += op.seconds();
-        count(layer_kernels_, op);
-        pending_.pop_back();
+        kernels_of_.back() += op.kernels.size();
+      } else {
+        pending_.push_back(&op);
       }
       return;
     }
+    std::size_t kernels = op.kernels.size();
     if (seen->kind == OpKind::bn) {
       for (const auto* counter : pending_) {
         const bool adds = counter->name == "aten::add_" || counter->name == "aten::add";
-        if (adds) seen->forward[0] += counter->seconds();
-        count(adds ? layer_kernels_ : unmatched_, *counter);
+        if (!adds) {
+          count(unmatched_, *counter);
+          continue;
+        }
+        seen->forward[0] += counter->seconds();
+        kernels += counter->kernels.size();
       }
       pending_.clear();
     }
-    count(layer_kernels_, op);
+    kernels_of_.push_back(kernels);
     layers_.push_back(std::move(*seen));
     forward_.push_back(&op);
   }
 
   void give_backward(const std::vector<const Operator*>& backward) {
     BackwardMatcher matcher(layers_, forward_);
+    std::vector<const Operator*> additions;
     for (const auto* op : backward) {
       if (op->kernels.empty()) continue;
-      count(matcher.give(*op) ? layer_kernels_ : unmatched_, *op);
-    }
-    for (const auto* op : matcher.give_additions()) {
-      for (const auto* kernel : op->kernels) {
-        --layer_kernels_.count;
-        layer_kernels_.time -= Seconds(kernel->seconds());
-        count(unmatched_, *kernel);
+      if (op->name == "aten::add_" || op->name == "aten::add") {
+        additions.push_back(op);
+      } else if (const auto at = matcher.give(*op)) {
+        kernels_of_[*at] += op->kernels.size();
+      } else {
+        count(unmatched_, *op);
       }
+    }
+    const auto sums = matcher.layers_of_additions(additions.size());
+    for (std::size_t i = 0; i < additions.size(); ++i) {
+      if (sums.empty()) {
+        count(unmatched_, *additions[i]);
+        continue;
+      }
+      layers_[sums[i]].backward_data[0] += additions[i]->seconds();
+      kernels_of_[sums[i]] += additions[i]->kernels.size();
     }
   }
 
@@ -669,12 +676,16 @@ class TraceBuilder {
     trace_ = std::move(sequence.trace);
     trace_.collectives = std::move(collectives);
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      if (sequence.layer_of[i] >= 0) continue;
-      const Seconds time(layers_[i].forward[0] + layers_[i].backward_data[0] + layers_[i].backward_weight[0]);
-      layer_kernels_.time -= time;
-      unmatched_.time += time;
+      auto& entry = sequence.layer_of[i] >= 0 ? layer_kernels_ : unmatched_;
+      entry.count += static_cast<std::int64_t>(kernels_of_[i]);
+      entry.time += Seconds(layers_[i].forward[0] + layers_[i].backward_data[0] + layers_[i].backward_weight[0]);
     }
-    if (update_.count > 0) spread_update(trace_, {update_.time.count()});
+    if (trace_.parameter_count() > 0) {
+      if (update_.count > 0) spread_update(trace_, {update_.time.count()});
+    } else {  // nothing to update that is known
+      unmatched_.count += std::exchange(update_.count, 0);
+      unmatched_.time += std::exchange(update_.time, Seconds(0));
+    }
   }
 
   // Nothing but timed nodes: each keeps its time as a layer of which nothing is known.
@@ -712,8 +723,8 @@ class TraceBuilder {
     const auto device = static_cast<std::int64_t>(graph_.nodes.size()) - host_.count - host_collectives_.count;
     throw input_error(fmt::format(
         "none of the {} nodes ({} of the device, {:.3g} us, {} of them communication) belongs to an operator of a "
-        "layer "
-        "such as aten::conv2d: there is no forward pass here to make layers of; with batch=N the nodes of the device "
+        "layer such as aten::conv2d: there is no forward pass here to make layers of; with batch=N the nodes of the "
+        "device "
         "would be kept as they are",
         graph_.nodes.size(), device, device_seconds() * 1e6, communication_.count));
   }
@@ -804,6 +815,7 @@ class TraceBuilder {
   Operators operators_;
   std::vector<ObservedOperator> layers_;
   std::vector<const Operator*> forward_;  // of each of layers_
+  std::vector<std::size_t> kernels_of_;   // how many the same have, of both passes
   std::vector<const Operator*> pending_;  // with kernels, of no layer so far
   std::vector<const ChakraGraphNode*> device_collectives_;
   Trace trace_;
