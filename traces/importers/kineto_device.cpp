@@ -280,7 +280,9 @@ class Device {
       if (work.step >= 0) last = std::max(last, work.end);
       if (work.step < 0 && at_head(work)) first = std::min(first, work.start);
     }
-    return std::max(host_.steps().back().end - host_.steps().front().start, last - first);
+    const Nanoseconds length = host_.steps().back().end - host_.steps().front().start;
+    const bool both = first < std::numeric_limits<Nanoseconds>::max() && last > std::numeric_limits<Nanoseconds>::min();
+    return both ? std::max(length, last - first) : length;
   }
 
   using Pairs = std::vector<std::pair<Work*, const Launch*>>;
