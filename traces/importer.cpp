@@ -11,6 +11,14 @@
 namespace tandem {
 namespace {
 
+std::string printable(std::string text) {
+  for (auto& c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7f) c = '?';
+  }
+  return text;
+}
+
 std::string recognize(std::string_view content) {
   const auto& importers = Registry<Importer>::instance();
   const auto head = content.substr(0, 64 << 10);
@@ -86,7 +94,7 @@ std::string_view to_text(ImportReport::Fate fate) {
 }
 
 Imported import_source(const SourceFile& source, const std::string& importer, const std::string& parameters) {
-  return with_context(source.path, [&] {
+  const auto import = [&] {
     if (source.content.empty()) throw input_error("the file is empty");
     const auto name = importer.empty() ? recognize(source.content) : importer;
     const auto plugin = Registry<Importer>::instance().make(with_parameters(name, parameters));
@@ -94,7 +102,13 @@ Imported import_source(const SourceFile& source, const std::string& importer, co
     if (imported.trace.model.empty()) imported.trace.model = name_of(source.path);
     validate(imported.trace);
     return imported;
-  });
+  };
+  try {
+    return import();
+  } catch (const Error& error) {
+    // Messages quote the file, whose text may hold anything: they stay one line.
+    throw Error(error.kind(), printable(error.what())).within(source.path);
+  }
 }
 
 Imported import_trace(const std::vector<std::string>& paths, const std::string& importer,

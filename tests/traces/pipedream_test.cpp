@@ -260,6 +260,17 @@ TEST(PipeDream, CutAndGarbledFilesNeverCrash) {
   }
 }
 
+// Found by fuzzing: a name in the file that holds a line break, quoted in the message.
+TEST(Importers, MessagesStayOneLineWhateverTheFileHolds) {
+  try {
+    (void)import_source({"toy.csv", "# batch = 4\nlayer,kind,forward_ms\na,\"max\npool\",1\n"}, "csv");
+    FAIL() << "a kind that there is not";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("max?pool"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Importers, ContentDecidesWhoReads) {
   EXPECT_EQ(import_text(small_profile()).recorder, "pipedream profiler");
   const auto unknown = import_message("<html>", "");
