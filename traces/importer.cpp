@@ -27,6 +27,9 @@ std::string recognize(std::string_view content) {
     if (importers.make(name)->recognizes(head)) matches.push_back(name);
   }
   if (matches.size() == 1) return matches[0];
+  if (content.starts_with("\x89HDF\r\n")) {
+    throw input_error("is an HDF5 file already; tandem trace check says whether it is a trace");
+  }
   if (matches.empty()) {
     throw input_error(
         fmt::format("no importer recognizes this file; there are: {}", fmt::join(importers.names(), ", ")));
@@ -60,6 +63,13 @@ bool same_layer(const Layer& a, const Layer& b) {
 void pool(Imported& all, const Imported& rank) {
   auto& trace = all.trace;
   const auto& other = rank.trace;
+  const std::pair<std::string_view, std::string Trace::*> alike[] = {
+      {"recorder", &Trace::recorder}, {"device", &Trace::device}, {"framework", &Trace::framework}};
+  for (const auto& [what, field] : alike) {
+    if (trace.*field != other.*field) {
+      throw input_error(fmt::format("its {} is '{}' where the first rank's is '{}'", what, other.*field, trace.*field));
+    }
+  }
   if (trace.batch != other.batch) {
     throw input_error(fmt::format("batch {} where the first rank has {}", other.batch, trace.batch));
   }
@@ -114,6 +124,12 @@ Imported import_source(const SourceFile& source, const std::string& importer, co
 Imported import_trace(const std::vector<std::string>& paths, const std::string& importer,
                       const std::string& parameters) {
   if (paths.empty()) throw usage_error("no file to import");
+  for (std::size_t i = 1; i < paths.size(); ++i) {
+    if (std::find(paths.begin(), paths.begin() + static_cast<long>(i), paths[i]) !=
+        paths.begin() + static_cast<long>(i)) {
+      throw usage_error(fmt::format("{} is given twice", paths[i]));
+    }
+  }
   Imported all = import_source(read_source(paths[0]), importer, parameters);
   for (std::size_t i = 1; i < paths.size(); ++i) {
     const auto rank = import_source(read_source(paths[i]), importer, parameters);

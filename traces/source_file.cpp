@@ -94,6 +94,9 @@ SourceFile read_source(const std::string& path) {
   return with_context(path, [&] {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) throw input_error("is a directory");
+    if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+      throw input_error("is not a regular file");  // a pipe or a device may never end
+    }
     std::ifstream file(path, std::ios::binary);
     if (!file) throw input_error(fmt::format("cannot read: {}", std::strerror(errno)));
     std::string bytes;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
@@ -80,6 +81,15 @@ void print_records(Format format, const std::vector<Record>& records) {
 void check_output(const std::string& path) {
   if (path.empty()) throw usage_error("the output file has no name");
   check_results_path(path);
+}
+
+void check_not_an_input(const std::string& output, const std::vector<std::string>& inputs) {
+  for (const auto& input : inputs) {
+    std::error_code ignored;  // a file that is not there is no other one
+    if (std::filesystem::equivalent(output, input, ignored)) {
+      throw usage_error(fmt::format("--output {} is the input: it would be overwritten", output));
+    }
+  }
 }
 
 std::string command_text(const std::string& command, const std::vector<std::string>& arguments) {

@@ -54,6 +54,7 @@ int trace_export(const std::vector<std::string>& arguments) {
   (void)Registry<Exporter>::instance().make(exporter);  // a mistake in it is found before the trace is read
   check_output(path);
   const auto& name = line->words()[0];
+  check_not_an_input(path, {name});
   const auto trace = trace_or_model(name);
   const auto exported = with_context(name, [&] { return export_trace(trace, path, exporter); });
   auto facts = facts_of(exported, trace, path);

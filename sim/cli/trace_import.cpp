@@ -47,6 +47,7 @@ int trace_import(const std::vector<std::string>& arguments) {
   const auto format = format_of(*line);
   if (!line->has("output")) throw usage_error("--output is missing: the file that the trace is written to");
   check_output(line->text("output"));
+  check_not_an_input(line->text("output"), line->words());
   auto [trace, report] = import_trace(line->words(), line->has("importer") ? line->text("importer") : "",
                                       line->has("clock") ? "clock=" + line->text("clock") : "");
   if (line->has("model")) trace.model = line->text("model");

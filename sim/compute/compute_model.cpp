@@ -114,8 +114,11 @@ std::vector<std::string> ComputeModel::assumptions() const {
         "compute times are modelled for '{}', not measured (rates fitted to {}; {})", device_.name, device_.fitted_to,
         trace_.device.empty() ? "shapes of a built-in model" : "the trace was recorded on " + trace_.device));
   } else {
-    sentences.push_back(
-        fmt::format("compute times are measured ({}, {}, batch {})", trace_.recorder, trace_.device, trace_.batch));
+    // A simulator's input holds what a model of a processor gave.
+    const bool simulated = trace_.recorder.starts_with("ASTRA-sim");
+    sentences.push_back(fmt::format("compute times are {} ({}, {}, batch {})",
+                                    simulated ? "modelled by another tool, not measured" : "measured", trace_.recorder,
+                                    trace_.device, trace_.batch));
     if (batch_ != trace_.batch) {
       const auto outside = extrapolated();
       if (on_curve()) {

@@ -70,6 +70,30 @@ class Trace(program.Case):
                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
         self.assertEqual((self.path / "t.csv").read_text(), "precious")
 
+    def test_an_output_never_replaces_its_input(self):
+        trace = self.make_trace()
+        before = (self.path / trace).read_bytes()
+        os.symlink(trace, self.path / "link.h5")
+        for output in (trace, f"./{trace}", "link.h5"):
+            self.bad(2, "trace", "export", trace, "--exporter", "csv", "--output", output, says=["is the input"])
+        self.assertEqual((self.path / trace).read_bytes(), before)
+        self.good("trace", "export", trace, "--output", "small.csv")
+        table = (self.path / "small.csv").read_bytes()
+        self.bad(2, "trace", "import", "small.csv", "--output", "small.csv", says=["is the input"])
+        self.assertEqual((self.path / "small.csv").read_bytes(), table)
+
+    def test_files_that_are_no_ranks_of_one_run(self):
+        trace = self.make_trace()
+        self.good("trace", "export", trace, "--output", "one.csv")
+        text = (self.path / "one.csv").read_text()
+        (self.path / "two.csv").write_text(text)
+        self.good("trace", "import", "one.csv", "two.csv", "--output", "both.h5")
+        self.bad(2, "trace", "import", "one.csv", "one.csv", "--output", "no.h5", says=["given twice"])
+        (self.path / "two.csv").write_text(text.replace("# device = ", "# device = other "))
+        self.bad(1, "trace", "import", "one.csv", "two.csv", "--output", "no.h5", says=["device", "first rank"])
+        self.bad(1, "trace", "import", "/dev/zero", "--output", "no.h5", says=["not a regular file"])
+        self.bad(1, "trace", "import", trace, "--output", "no.h5", says=["already"])
+
     def test_cycles_need_a_clock(self):
         (self.path / "w.txt").write_text("DATA\n1\nconv1 -1 900 NONE 0 8 NONE 0 700 ALLREDUCE 64 5\n")
         self.bad(1, "trace", "import", "w.txt", "--output", "w.h5", says=["w.txt", "cycles", "--clock"])

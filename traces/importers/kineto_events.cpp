@@ -211,7 +211,11 @@ class Handler {
  public:
   explicit Handler(Events& out) : out_(out) {}
 
-  bool null() { return true; }
+  bool null() {
+    const bool time = field_ == Field::start || field_ == Field::duration;
+    if (where() == Where::event && time) set_time(std::nullopt, "null");
+    return true;
+  }
   bool boolean(bool) { return true; }
   bool number_integer(Json::number_integer_t value) { return number(static_cast<double>(value), value, {}); }
   bool number_unsigned(Json::number_unsigned_t value) {
