@@ -403,7 +403,7 @@ Hdf5Reader::Hdf5Reader(std::string path) : state_(std::make_unique<State>()) {
   const htri_t recognized = H5Fis_hdf5(state_->path.c_str());
   if (recognized <= 0) {
     H5Eclear2(H5E_DEFAULT);
-    throw input_error(fmt::format("{}: not an HDF5 file ('tandem trace import' reads other formats)", state_->path));
+    throw input_error(fmt::format("{}: not an HDF5 file", state_->path));
   }
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG);
