@@ -56,6 +56,11 @@ class CsvReader {
 // Cells with commas between and a line feed behind.
 [[nodiscard]] std::string csv_line(const std::vector<std::string>& texts);
 
+// What a reader notes of a table whose last line has no end: a cut inside of its last number cannot be told from a
+// number.
+inline constexpr std::string_view kUnfinishedLine =
+    "the last line has no line end: if the file was cut short there, its last number is wrong";
+
 // A part of a file in a message: shortened, in quotes, without control characters.
 [[nodiscard]] std::string shown(std::string_view text);
 

@@ -396,15 +396,18 @@ struct Hdf5Reader::State {
   }
 };
 
+bool is_hdf5_file(const std::string& path) {
+  silence_hdf5();
+  const bool recognized = H5Fis_hdf5(path.c_str()) > 0;
+  H5Eclear2(H5E_DEFAULT);
+  return recognized;
+}
+
 Hdf5Reader::Hdf5Reader(std::string path) : state_(std::make_unique<State>()) {
   silence_hdf5();
   state_->path = std::move(path);
   state_->file_size = check_readable(state_->path).size;
-  const htri_t recognized = H5Fis_hdf5(state_->path.c_str());
-  if (recognized <= 0) {
-    H5Eclear2(H5E_DEFAULT);
-    throw input_error(fmt::format("{}: not an HDF5 file", state_->path));
-  }
+  if (!is_hdf5_file(state_->path)) throw input_error(fmt::format("{}: not an HDF5 file", state_->path));
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG);
   // Readers do not lock: many processes of a sweep read the same trace, also from file systems without locks.

@@ -58,6 +58,9 @@ class Hdf5Writer {
   std::unique_ptr<State> state_;
 };
 
+// Whether the file is there and starts as HDF5 files do.
+[[nodiscard]] bool is_hdf5_file(const std::string& path);
+
 // Reads what the writer wrote, and what h5py writes of the same kind (variable-length text, any integer width).
 // Types are checked: real numbers are not read as whole ones or the other way round. A dataset that claims more
 // elements than its file can hold is refused before memory is taken for it.

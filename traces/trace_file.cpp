@@ -452,6 +452,11 @@ void write_trace(const Trace& trace, const std::string& path) {
 }
 
 Trace read_trace(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) > 0 &&
+      !is_hdf5_file(path)) {
+    throw input_error(fmt::format("{}: not a trace (HDF5); 'tandem trace import' makes traces of other formats", path));
+  }
   const Reader in(path);
   Trace trace;
   const auto body = [&] {

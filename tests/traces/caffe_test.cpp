@@ -6,6 +6,7 @@
 
 #include "sim/core/error.hpp"
 #include "sim/core/random.hpp"
+#include "traces/csv_text.hpp"
 #include "traces/importer.hpp"
 
 namespace tandem {
@@ -358,6 +359,8 @@ TEST(Caffe, CutAndGarbledFilesNeverCrash) {
       }
     };
     for (std::size_t length = 1; length < whole.size(); length += 7) survive(whole.substr(0, length));
+    const auto notes = import_text(whole.substr(0, whole.find_last_not_of('\n'))).trace.notes;
+    EXPECT_NE(std::find(notes.begin(), notes.end(), kUnfinishedLine), notes.end());
     for (int i = 0; i < 1000; ++i) {
       std::string text = whole;
       for (int k = 0; k < 4; ++k) {

@@ -280,7 +280,7 @@ TEST(HostileFiles, NotATraceIsSaidInOneLine) {
   write_bytes(path, "");
   EXPECT_EQ(read_message(path), path + ": not an HDF5 file: it is empty");
   write_bytes(path, "model,layer\nvgg16,conv1\n");
-  EXPECT_EQ(read_message(path), path + ": not an HDF5 file");
+  EXPECT_EQ(read_message(path), path + ": not a trace (HDF5); 'tandem trace import' makes traces of other formats");
   {
     Hdf5Writer out(path);
     out.dataset("/runs/time", span(std::vector<double>{1}), "s");

@@ -449,7 +449,9 @@ class CaffeImporter : public Importer {
     const auto profile =
         is_caffe_table(source.content) ? read_caffe_table(source.content) : read_caffe_log(source.content);
     check_backward(profile);
-    return Builder(profile, batch_).build();
+    auto imported = Builder(profile, batch_).build();
+    if (!source.content.ends_with('\n')) imported.trace.notes.emplace_back(kUnfinishedLine);
+    return imported;
   }
 
  private:

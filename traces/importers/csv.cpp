@@ -937,10 +937,13 @@ class CsvImporter : public Importer {
   [[nodiscard]] Imported read(const SourceFile& source) const override {
     if (!is_storable_text(source.content)) throw input_error("the file is not UTF-8 text, or has a NUL in it");
     File file = Parser().read(source.content);
+    const bool unfinished = !source.content.ends_with('\n');
     if (file.complete) {
+      if (unfinished) throw input_error("the last line has no line end: the file was cut short");
       if (batch_ > 0) throw usage_error("csv:batch is for files that do not state theirs; this one is complete");
     } else {
       Completion(file, batch_).run();
+      if (unfinished) file.trace.notes.emplace_back(kUnfinishedLine);
     }
     place_iterations(file.trace);
     for (auto& draft : file.drafts) file.trace.layers.push_back(std::move(draft.layer));

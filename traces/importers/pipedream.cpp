@@ -259,6 +259,27 @@ class Parser {
       }
       nodes_.at(edge.from).consumers.push_back(edge.to);
     }
+    check_one_part();
+  }
+
+  // Edges stand behind the nodes, so a file that was cut short has nodes that nothing leads to.
+  void check_one_part() const {
+    std::set<int> reached = {nodes_.begin()->first};
+    std::vector<int> open = {nodes_.begin()->first};
+    const auto visit = [&](int id) {
+      if (reached.insert(id).second) open.push_back(id);
+    };
+    while (!open.empty()) {
+      const auto& node = nodes_.at(open.back());
+      open.pop_back();
+      for (const auto& [producer, line] : node.producers) visit(producer);
+      for (const int consumer : node.consumers) visit(consumer);
+    }
+    for (const auto& [id, node] : nodes_) {
+      if (reached.contains(id)) continue;
+      throw input_error(fmt::format("line {}: no edges connect node{} with node{}: was the file cut short?", node.line,
+                                    id, nodes_.begin()->first));
+    }
   }
 
   Graph nodes_;
