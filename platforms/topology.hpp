@@ -14,9 +14,13 @@ namespace tandem {
 // Of a topology and of a cluster.
 inline constexpr int kMostDevices = 4'194'304;
 
-// Closed forms, not measurements; the contract tests compare them with breadth-first search. "Links" are cables
+// Closed forms wherever there are any; the contract tests compare them with breadth-first search. "Links" are cables
 // (both directions together). All counts include every plane.
 struct Characteristics {
+  // Where diameter and mean path come from: a formula, a search from every device, or (a large network without a
+  // formula) a search from some of them, so that the diameter is a lower bound and the mean an estimate.
+  enum class Paths { formula, searched, sampled };
+
   std::int64_t devices = 0;
   std::int64_t switches = 0;
   std::int64_t max_switch_radix = 0;
@@ -25,6 +29,7 @@ struct Characteristics {
   double switch_ports_per_device = 0;  // switch ports in use / devices
   int diameter = 0;                    // links on the longest of all shortest device-to-device paths
   double mean_path = 0;                // links, mean over ordered pairs of different devices
+  Paths paths = Paths::formula;
   double bisection_links = 0;          // cables cut by an equal split of the devices, smallest known
   bool bisection_proved = false;       // false: an upper bound that is not known to be tight
 };
@@ -53,6 +58,10 @@ class Topology : public Network {
   [[nodiscard]] virtual Characteristics characteristics() const = 0;
   [[nodiscard]] virtual CostItems cost_items() const = 0;
 
+  // Whether every route is one of the shortest. False for routings that go round on purpose (Valiant), and for those
+  // that the literature defines by address although shorter ways exist (DCell).
+  [[nodiscard]] virtual bool shortest_routing() const { return true; }
+
   // The instance as built, in the form that builds it again: "fat-tree:k=8,oversubscription=1,planes=1".
   [[nodiscard]] const std::string& instance() const { return instance_; }
   [[nodiscard]] int planes() const { return planes_; }
@@ -61,8 +70,10 @@ class Topology : public Network {
   Topology(const PluginContext& context, int planes)
       : planes_(planes), bandwidth_(context.link_bandwidth * planes), latency_(context.link_latency) {}
 
-  // Both directions of the bundle of planes() equal cables between two vertices; ids as of add_cable.
-  LinkId connect(int from, int to, LinkKind kind) { return add_cable(from, to, bandwidth_, latency_, kind, planes_); }
+  // Both directions of the bundle of planes() x `cables` equal cables between two vertices; ids as of add_cable.
+  LinkId connect(int from, int to, LinkKind kind, int cables = 1) {
+    return add_cable(from, to, bandwidth_ * cables, latency_, kind, planes_ * cables);
+  }
 
   std::string instance_;
   int planes_ = 1;

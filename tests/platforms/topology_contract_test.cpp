@@ -99,11 +99,13 @@ TEST_P(TopologyContract, LinksAreCablesOfTheGivenRate) {
     ASSERT_NE(there.from, there.to);
     ASSERT_TRUE(there.from >= 0 && there.from < topology->vertices());
     ASSERT_TRUE(there.to >= 0 && there.to < topology->vertices());
-    ASSERT_EQ(there.width, topology->planes());
+    ASSERT_GE(there.width, 1);
+    ASSERT_EQ(there.width % topology->planes(), 0);
+    ASSERT_EQ(there.width, back.width);
     ASSERT_EQ(there.bandwidth, back.bandwidth);
     ASSERT_EQ(there.latency, back.latency);
     if (!own_rates) {
-      ASSERT_DOUBLE_EQ(there.bandwidth.count(), 3e9 * topology->planes());
+      ASSERT_DOUBLE_EQ(there.bandwidth.count(), 3e9 * there.width);
       ASSERT_EQ(there.latency, Seconds(7e-7));
     }
     ASSERT_EQ(there.kind == LinkKind::direct, there.from < topology->devices() && there.to < topology->devices());
@@ -112,6 +114,7 @@ TEST_P(TopologyContract, LinksAreCablesOfTheGivenRate) {
   }
 }
 
+// Shortest ones, but for routings that say that they are not.
 TEST_P(TopologyContract, RoutesAreShortestWalks) {
   std::vector<LinkId> path{LinkId{0}};
   for (int src = 0; src < topology_->devices(); ++src) {
@@ -121,8 +124,12 @@ TEST_P(TopologyContract, RoutesAreShortestWalks) {
         topology_->route(DeviceId{src}, DeviceId{dst}, flow, path);
         ASSERT_EQ(testing::walk_fault(*topology_, DeviceId{src}, DeviceId{dst}, path), "")
             << topology_->vertex_name(src) << " to " << topology_->vertex_name(dst);
-        ASSERT_EQ(static_cast<int>(path.size()), distance[static_cast<std::size_t>(dst)])
-            << topology_->vertex_name(src) << " to " << topology_->vertex_name(dst);
+        const int shortest = distance[static_cast<std::size_t>(dst)];
+        ASSERT_GE(static_cast<int>(path.size()), shortest);
+        if (topology_->shortest_routing()) {
+          ASSERT_EQ(static_cast<int>(path.size()), shortest)
+              << topology_->vertex_name(src) << " to " << topology_->vertex_name(dst);
+        }
       }
     }
   }
@@ -156,7 +163,12 @@ TEST_P(TopologyContract, BisectionLiesBetweenItsBounds) {
   EXPECT_GE(closed.bisection_links, lower * (1 - 1e-9));
   // The closed form names a split that exists: no smaller than the best of the structural splits, and no larger.
   if (topology_->devices() > 1) {
-    EXPECT_DOUBLE_EQ(closed.bisection_links, static_cast<double>(testing::bisection_upper_bound(*topology_)));
+    const auto upper = static_cast<double>(testing::bisection_upper_bound(*topology_));
+    EXPECT_LE(closed.bisection_links, upper);
+    // What is proved may be less than the splits that this test knows of.
+    if (!closed.bisection_proved) {
+      EXPECT_DOUBLE_EQ(closed.bisection_links, upper);
+    }
   } else {
     EXPECT_EQ(closed.bisection_links, 0);
   }

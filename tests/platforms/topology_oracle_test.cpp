@@ -27,7 +27,7 @@ std::vector<std::vector<std::string>> rows() {
 
 TEST(TopologyOracles, ClosedFormsEqualTheMeasuredTable) {
   const auto table = rows();
-  ASSERT_EQ(table.size(), 29U);
+  ASSERT_GE(table.size(), 29U);
   for (const auto& row : table) {
     SCOPED_TRACE(row[0]);
     ASSERT_EQ(row.size(), 11U);
