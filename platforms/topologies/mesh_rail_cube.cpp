@@ -16,9 +16,8 @@
 // between, is hashed from (src, dst, flow).
 #include <algorithm>
 #include <bit>
-#include <numeric>
-#include <tuple>
 
+#include "platforms/topologies/box_cut.hpp"
 #include "platforms/topologies/build.hpp"
 #include "sim/core/text.hpp"
 
@@ -122,74 +121,6 @@ class ModuleWalks {
 
   CubeSizes sizes_;
   std::vector<Levels> windows_;
-};
-
-// The smallest cut around half of a box of modules. A rail switch with x of its n ports on one side costs min(x, n-x)
-// cables, so a compact corner of the cube can cost less than a whole half along one digit: for 8x8 modules, 28 switch
-// cuts around 6 columns of 5 and a bit, against 32 between two halves.
-class BoxCut {
- public:
-  // `weights`: rails a level that are cut alike, by level.
-  BoxCut(const std::vector<int>& n, std::vector<std::int64_t> weights)
-      : n_(n), weights_(std::move(weights)), half_(capped_product(n) / 2) {}
-
-  // What is added where the number of modules is odd and the module in the middle is split: `extra[l]` rails of level l
-  // come to the side of the corner.
-  [[nodiscard]] std::int64_t least(const std::vector<std::int64_t>& extra) {
-    extra_ = extra;
-    least_ = -1;
-    std::vector<int> order(n_.size());
-    std::iota(order.begin(), order.end(), 0);
-    // Levels that are alike (same radix and rails) need no second order.
-    const auto key = [&](int l) {
-      return std::tuple(n_[static_cast<std::size_t>(l)], weights_[static_cast<std::size_t>(l)],
-                        extra_[static_cast<std::size_t>(l)]);
-    };
-    const auto before = [&](int a, int b) { return key(a) < key(b); };
-    std::sort(order.begin(), order.end(), before);
-    do {
-      choose(order, 0, 1, 0);
-    } while (std::next_permutation(order.begin(), order.end(), before));
-    return least_;
-  }
-
- private:
-  [[nodiscard]] std::int64_t side(std::size_t level, std::int64_t x) const { return std::min(x, n_[level] - x); }
-
-  // Takes the box's size along the i-th digit of the order, from half to all; `lines` is the product of those before.
-  void choose(const std::vector<int>& order, std::size_t i, std::int64_t lines, std::int64_t sum) {
-    const auto level = static_cast<std::size_t>(order[i]);
-    const bool last = i + 1 == order.size();
-    for (int size = last ? n_[level] : (n_[level] + 1) / 2; size <= n_[level]; ++size) {
-      const auto total = sum + cut(level, lines, lines * size, size);
-      if (!last) {
-        choose(order, i + 1, lines * size, total);
-      } else if (lines * size >= half_ + (split() ? 1 : 0) && (least_ < 0 || total < least_)) {
-        least_ = total;
-      }
-    }
-  }
-
-  [[nodiscard]] bool split() const { return capped_product(n_) % 2 != 0; }
-
-  // Cables cut at one level by the first half_ cells of the box in lexicographic order. `lines` are the cells below
-  // one cell of this digit, `slab` those of a whole turn of it. A full turn has `size` cells on each of its lines; in
-  // the turn that is begun, the first `more` lines have one more than the others.
-  [[nodiscard]] std::int64_t cut(std::size_t level, std::int64_t lines, std::int64_t slab, int size) const {
-    const auto begun = half_ % slab;
-    const auto x = begun / lines;
-    const auto more = begun % lines;
-    const auto per_rail =
-        half_ / slab * lines * side(level, size) + more * side(level, x + 1) + (lines - more) * side(level, x);
-    const auto middle = split() ? extra_[level] * (side(level, x + 1) - side(level, x)) : 0;
-    return weights_[level] * per_rail + middle;
-  }
-
-  const std::vector<int>& n_;
-  std::vector<std::int64_t> weights_;
-  std::vector<std::int64_t> extra_;
-  std::int64_t half_;
-  std::int64_t least_ = -1;
 };
 
 class MeshRailCube final : public Topology {
@@ -480,13 +411,13 @@ std::int64_t MeshRailCube::bisection_cables() const {
     for (std::size_t l = 0; l < levels; ++l) extra[l] += walks_.window(j) >> l & 1U;
   }
   BoxCut between_modules(sizes_.n, std::vector<std::int64_t>(levels, rails_per_level()));
-  auto least = between_modules.least(extra) + (modules_ % 2 != 0 ? module_cut : 0);
+  auto least = modules_ % 2 == 0 ? between_modules.least() : between_modules.least_through_a_cell(extra) + module_cut;
   for (int c = 0; c < (sizes_.m % 2 != 0 ? sizes_.k() : 1); ++c) {
     auto between_positions = modules_ * module_cut;
     if (sizes_.m % 2 != 0) {
       std::vector<std::int64_t> middle(levels, 0);
       for (std::size_t l = 0; l < levels; ++l) middle[l] = walks_.window(c) >> l & 1U;
-      between_positions += BoxCut(sizes_.n, middle).least(std::vector<std::int64_t>(levels, 0));
+      between_positions += BoxCut(sizes_.n, middle).least();
     }
     least = std::min(least, between_positions);
   }
