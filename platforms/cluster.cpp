@@ -65,9 +65,23 @@ Cluster::Cluster(const ClusterOptions& options) : options_(options) {
     devices_ = topology_->devices();
     vertices_ = topology_->vertices();
     links_ = topology_->links();
-    return;
+  } else {
+    build_nodes();
   }
-  build_nodes();
+  for (const auto& failure : options_.failures) fail(failure);
+}
+
+void Cluster::fail(const Failure& failure) {
+  switch (failure.kind) {
+    case Failure::Kind::link:
+      failed_.fail_link(*this, find_link(*this, failure.name));
+      break;
+    case Failure::Kind::vertex:
+      failed_.fail_vertex(*this, find_switch(*this, failure.name));
+      break;
+    case Failure::Kind::rank:  // not known before ranks are placed
+      break;
+  }
 }
 
 // Links in this order: device cables, host cables, the topology's links; ids of the first two are 2*device and
@@ -118,6 +132,22 @@ int Cluster::nic_of(DeviceId device) const {
 }
 
 void Cluster::route(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const {
+  route_healthy(src, dst, flow, path);
+  if (failed_.empty() || (!failed_.hits(path) && !failed_.failed(src.value) && !failed_.failed(dst.value))) return;
+  constexpr FlowHash kOtherChoices = 8;
+  for (FlowHash choice = 1; choice <= kOtherChoices; ++choice) {
+    route_healthy(src, dst, flow + choice * 0x9e3779b9U, path);
+    if (!failed_.hits(path)) return;
+  }
+  auto way = failed_.detour(*this, src, dst, flow);
+  if (!way) {
+    throw model_error(fmt::format("after the failures there is no way from {} to {}", vertex_name(src.value),
+                                  vertex_name(dst.value)));
+  }
+  path = std::move(*way);
+}
+
+void Cluster::route_healthy(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const {
   if (bare()) {
     topology_->route(src, dst, flow, path);
     return;

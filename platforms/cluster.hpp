@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "platforms/failures.hpp"
 #include "platforms/network.hpp"
 #include "platforms/topology.hpp"
 
@@ -23,7 +24,7 @@ namespace tandem {
 
 struct ClusterOptions {
   std::string topology = "star";
-  int ranks = 8;  // devices wanted in all
+  int ranks = 8;  // devices wanted in all (besides those of lost_ranks)
   int devices_per_node = 1;
   int nics_per_node = 1;  // must divide devices_per_node
   BytesPerSecond link_bandwidth{12.5e9};
@@ -31,17 +32,24 @@ struct ClusterOptions {
   BytesPerSecond intra_bandwidth{150e9};  // device <-> internal switch, each direction
   Seconds intra_latency{500e-9};
   BytesPerSecond host_bandwidth{};  // internal switch <-> NIC (latency as intra); 0: not modelled, no such link
+  std::vector<Failure> failures;    // links and switches that are gone
+  std::vector<int> lost_ranks;      // gone with their devices; whoever places ranks calls fail_device
 };
 
 class Cluster : public Network {
  public:
   explicit Cluster(const ClusterOptions& options);  // usage errors for impossible combinations
 
+  // Goes round what has failed; model error where there is no way left.
   void route(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const override;
   [[nodiscard]] std::string vertex_name(int vertex) const override;
   // devices_per_node (when above 1) followed by the topology's radices; with several NICs a node the NIC digit is
   // part of the node's: empty where the two do not nest.
   [[nodiscard]] std::vector<int> radices() const override;
+
+  // The device and all of its links are gone, for other devices' traffic too.
+  void fail_device(DeviceId device) { failed_.fail_vertex(*this, device.value); }
+  [[nodiscard]] bool has_failures() const { return !failed_.empty(); }
 
   [[nodiscard]] const Topology& topology() const { return *topology_; }
   [[nodiscard]] const ClusterOptions& options() const { return options_; }
@@ -52,6 +60,8 @@ class Cluster : public Network {
 
  private:
   void build_nodes();
+  void fail(const Failure& failure);
+  void route_healthy(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const;
   [[nodiscard]] bool bare() const { return options_.devices_per_node == 1; }
   [[nodiscard]] bool has_host_links() const { return options_.host_bandwidth > BytesPerSecond{}; }
   [[nodiscard]] int nic_of(DeviceId device) const;
@@ -59,6 +69,7 @@ class Cluster : public Network {
 
   ClusterOptions options_;
   std::unique_ptr<Topology> topology_;
+  FailedParts failed_;
   int first_nic_ = 0;          // vertex; NICs used by nodes, then left over ones
   int first_host_link_ = 0;    // link id; two a NIC
   int first_fabric_link_ = 0;  // link id of the topology's link 0

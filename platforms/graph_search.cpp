@@ -4,18 +4,25 @@
 
 namespace tandem {
 
-Adjacency::Adjacency(const Network& network)
-    : offsets_(static_cast<std::size_t>(network.vertices()) + 1, 0),
-      links_(network.links().size()),
-      to_(network.links().size()) {
-  for (const auto& link : network.links()) ++offsets_[static_cast<std::size_t>(link.from) + 1];
+Adjacency::Adjacency(const Network& network, const std::function<bool(LinkId)>& keep, Of of)
+    : offsets_(static_cast<std::size_t>(network.vertices()) + 1, 0) {
+  const auto kept = [&](std::size_t id) { return !keep || keep(LinkId{static_cast<std::int32_t>(id)}); };
+  const auto own_end = [&](const Link& link) {
+    return static_cast<std::size_t>(of == Of::leaving ? link.from : link.to);
+  };
+  for (std::size_t id = 0; id < network.links().size(); ++id) {
+    if (kept(id)) ++offsets_[own_end(network.links()[id]) + 1];
+  }
   for (std::size_t v = 1; v < offsets_.size(); ++v) offsets_[v] += offsets_[v - 1];
+  links_.resize(offsets_.back());
+  to_.resize(offsets_.back());
   auto next = offsets_;
   for (std::size_t id = 0; id < network.links().size(); ++id) {
+    if (!kept(id)) continue;
     const auto& link = network.links()[id];
-    const auto slot = next[static_cast<std::size_t>(link.from)]++;
+    const auto slot = next[own_end(link)]++;
     links_[slot] = LinkId{static_cast<std::int32_t>(id)};
-    to_[slot] = link.to;
+    to_[slot] = of == Of::leaving ? link.to : link.from;
   }
 }
 

@@ -1,18 +1,21 @@
 // Breadth-first search over a network: shortest paths where no formula is known.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "platforms/network.hpp"
 
 namespace tandem {
 
-// The links that leave each vertex, in compressed form.
+// The links that leave each vertex, or those that enter it, in compressed form.
 class Adjacency {
  public:
-  explicit Adjacency(const Network& network);
+  enum class Of { leaving, entering };
+  // Of the links that `keep` keeps; all where it is empty.
+  explicit Adjacency(const Network& network, const std::function<bool(LinkId)>& keep = {}, Of of = Of::leaving);
 
-  // Calls visit(link id, vertex it leads to) for every link that leaves `vertex`, in order of link ids.
+  // Calls visit(link id, vertex at its other end) for every link of `vertex`, in order of link ids.
   template <class Visit>
   void for_each(int vertex, Visit&& visit) const {
     const auto at = static_cast<std::size_t>(vertex);
@@ -20,7 +23,7 @@ class Adjacency {
   }
   [[nodiscard]] int vertices() const { return static_cast<int>(offsets_.size()) - 1; }
 
-  // Links from `source` to every vertex, -1 where there is no way.
+  // Links from `source` to every vertex (to it from every vertex, of entering links), -1 where there is no way.
   [[nodiscard]] std::vector<int> distances(int source) const;
 
  private:

@@ -8,6 +8,7 @@
 #include "sim/cli/run_options.hpp"
 #include "sim/cli/subcommand.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/study/machine.hpp"
 
 namespace tandem {
 namespace {
@@ -48,14 +49,19 @@ json as_json(const RunConfig& config, const Prediction& prediction) {
 std::string headline(const RunConfig& config, const Record& row) {
   auto text = fmt::format("{} (trace {}), {} ranks on {}, batch {:.0f} a rank\n\n", text_of(row, "model"), config.trace,
                           text_of(row, "ranks"), text_of(row, "instance"), number_of(row, "batch_per_rank"));
-  text +=
-      aligned({{"iteration time", text_of(row, "iteration_time_s")},
-               {"throughput", fmt::format("{:.4g} samples/s", number_of(row, "throughput_samples_per_s"))},
-               {"scaling efficiency",
-                fmt::format("{:.1f} % of {} x {} {}", 100 * number_of(row, "scaling_efficiency"), text_of(row, "ranks"),
-                            config.baseline_ranks, config.baseline_ranks == 1 ? "rank" : "ranks")}},
-              "  ", false);
-  return text;
+  std::vector<std::vector<std::string>> rows{
+      {"iteration time", text_of(row, "iteration_time_s")},
+      {"throughput", fmt::format("{:.4g} samples/s", number_of(row, "throughput_samples_per_s"))},
+      {"scaling efficiency",
+       fmt::format("{:.1f} % of {} x {} {}", 100 * number_of(row, "scaling_efficiency"), text_of(row, "ranks"),
+                   config.baseline_ranks, config.baseline_ranks == 1 ? "rank" : "ranks")}};
+  if (has_failures(config.cluster)) {
+    const double healthy = number_of(row, "healthy_iteration_time_s");
+    rows.push_back({"without the failures",
+                    fmt::format("{} ({:+.1f} %)", text_of(row, "healthy_iteration_time_s"),
+                                healthy > 0 ? 100 * (number_of(row, "iteration_time_s") / healthy - 1) : 0.0)});
+  }
+  return text + aligned(rows, "  ", false);
 }
 
 std::string breakdown(const Record& row) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "sim/core/error.hpp"
 #include "sim/core/registry.hpp"
@@ -173,6 +174,12 @@ std::vector<RunOption> network_options() {
       {option(kNetwork, "host-bandwidth", "RATE", "unlimited",
               "of the link (PCIe) between a node's inside and each NIC"),
        [](Text t, Config c) { c.cluster.host_bandwidth = rate_or("unlimited", t, "--host-bandwidth"); }},
+      {repeatable(option(kNetwork, "failure", "WHAT", "none",
+                         "gone from the start: link:NAME, switch:NAME (tandem topology --links) or rank:R; may be "
+                         "repeated; the healthy time is reported beside")),
+       [](Text t, Config c) {
+         if (t != "none") c.cluster.failures = parse_failures(t);
+       }},
       {option(kNetwork, "placement", "NAME[:KEY=VALUE,...]", "packed",
               "which device each rank runs on (tandem list placement)"),
        [](Text t, Config c) { c.placement = plugin(t, "placement", "--placement"); }},
@@ -297,6 +304,21 @@ void resolve_ranks(const std::map<std::string, std::string>& given, RunConfig& c
   }
 }
 
+// Failed ranks are no links or switches: they leave the ranks that run.
+void resolve_failures(RunConfig& config) {
+  auto& cluster = config.cluster;
+  std::set<int> lost;
+  for (const auto& failure : cluster.failures) {
+    if (failure.kind != Failure::Kind::rank) continue;
+    const auto rank = static_cast<int>(parse_integer(failure.name, 0, cluster.ranks - 1, "the rank of --failure"));
+    if (!lost.insert(rank).second) throw usage_error(fmt::format("--failure names rank {} twice", rank));
+  }
+  std::erase_if(cluster.failures, [](const Failure& failure) { return failure.kind == Failure::Kind::rank; });
+  cluster.lost_ranks.assign(lost.begin(), lost.end());
+  cluster.ranks -= static_cast<int>(lost.size());
+  if (cluster.ranks == 0) throw usage_error("--failure takes all ranks: none is left to run");
+}
+
 }  // namespace
 
 const std::vector<RunOption>& run_options() {
@@ -323,6 +345,7 @@ RunConfig parse_run(const std::map<std::string, std::string>& given) {
     config.options.emplace_back(each.spec.name, text);
   }
   resolve_ranks(given, config);
+  resolve_failures(config);
   if (config.scaling == Scaling::weak && says(given, "global-batch", "baseline")) {
     throw usage_error("--global-batch is for --scaling strong; with weak scaling --batch says what a replica computes");
   }

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "platforms/placement.hpp"
 #include "sim/core/error.hpp"
 #include "sim/estimate/alpha_beta.hpp"
 #include "sim/study/effort.hpp"
+#include "sim/study/machine.hpp"
 
 namespace tandem {
 namespace {
@@ -26,10 +26,9 @@ ExecutorOptions executor_options(const CollectiveBenchOptions& options) {
 CollectiveBench::CollectiveBench(const CollectiveBenchOptions& options)
     : options_(options), algorithm_(Registry<CollectiveAlgorithm>::instance().make(options.algorithm)) {
   const int workers = options.cluster.ranks;
-  auto machine = options.cluster;
-  machine.ranks = workers + algorithm_->servers(workers);
-  cluster_ = std::make_unique<Cluster>(machine);
-  placement_ = place(options.placement, *cluster_, machine.ranks);
+  auto machine = make_machine(options.cluster, options.placement, algorithm_->servers(workers));
+  cluster_ = std::move(machine.cluster);
+  placement_ = std::move(machine.placement);
   group_ = collective_group(*algorithm_, *cluster_, placement_, workers);
 }
 

@@ -7,12 +7,12 @@
 #include <map>
 
 #include "partitioners/partitioner.hpp"
-#include "platforms/placement.hpp"
 #include "sim/core/error.hpp"
 #include "sim/estimate/alpha_beta.hpp"
 #include "sim/study/cost.hpp"
 #include "sim/study/details.hpp"
 #include "sim/study/explain.hpp"
+#include "sim/study/machine.hpp"
 #include "sim/study/provenance.hpp"
 #include "sim/study/setup.hpp"
 #include "traces/models/models.hpp"
@@ -76,6 +76,7 @@ void check_flows(const RunConfig& config, const Setup& setup) {
 // Samples per second of the baseline. One rank has nobody to wait for, so its iteration is the sum of its compute.
 double baseline_throughput(const RunConfig& config) {
   auto smaller = config;
+  smaller.cluster = without_failures(config.cluster);
   smaller.cluster.ranks = config.baseline_ranks;
   if (config.baseline_ranks > 1 || config.overheads) {
     const auto setup = make_setup(smaller);
@@ -90,6 +91,14 @@ double baseline_throughput(const RunConfig& config) {
     time += compute.total(pass);
   }
   return static_cast<double>(compute.batch()) / time.count();
+}
+
+// The iteration of all ranks on the whole network.
+Seconds healthy_iteration(const RunConfig& config) {
+  auto healthy = config;
+  healthy.cluster = without_failures(config.cluster);
+  const auto setup = make_setup(healthy);
+  return iteration_time(simulate(*setup, healthy, {}), healthy);
 }
 
 Breakdown mean_of(const std::vector<Breakdown>& ranks, int workers, int iterations) {
@@ -173,6 +182,7 @@ void add_times(Record& row, const RunConfig& config, const Setup& setup, const R
   const auto seconds = [&](const char* name, double value) { row.push_back({name, "s", value}); };
   const auto time = iteration_time(result, config).count();
   seconds("iteration_time_s", time);
+  seconds("healthy_iteration_time_s", has_failures(config.cluster) ? healthy_iteration(config).count() : time);
   seconds("compute_time_s", mean.compute.count());
   seconds("exposed_comm_time_s", mean.exposed_comm.count());
   seconds("bubble_time_s", mean.bubble.count());
@@ -213,6 +223,14 @@ void add_traffic(Record& row, const RunConfig& config, const Setup& setup, const
   row.push_back({"simulated_flows", "1", result.flows});
 }
 
+std::string failures_of(const RunConfig& config) {
+  std::vector<std::string> names;
+  for (const auto& failure : config.cluster.failures) names.push_back(to_text(failure));
+  for (const int rank : config.cluster.lost_ranks) names.push_back(fmt::format("rank:{}", rank));
+  return fmt::format("failed before the iteration begins: {}; routes go round, {} of {} ranks work",
+                     fmt::join(names, ", "), config.cluster.ranks, without_failures(config.cluster).ranks);
+}
+
 std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& setup) {
   auto sentences = setup.compute->assumptions();
   sentences.push_back("the network is a flow model: no packet loss, incast collapse, ECN or PFC");
@@ -220,6 +238,7 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
     sentences.push_back(
         fmt::format("every transfer is striped evenly over {} planes", setup.cluster->topology().planes()));
   }
+  if (has_failures(config.cluster)) sentences.push_back(failures_of(config));
   if (config.step_overhead.count() == 0) sentences.push_back("no software overhead a message (--step-overhead)");
   if (config.reduce_rate.count() == 0) sentences.push_back("adding received gradients costs nothing (--reduce-rate)");
   if (config.overlap_slowdown == 1) {
@@ -246,11 +265,9 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
       config.trace, [&] { return std::make_unique<ComputeModel>(setup.trace, compute_options(config, setup.trace)); });
 
   const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
-  const int ranks = config.cluster.ranks + algorithm->servers(config.cluster.ranks);
-  auto cluster = config.cluster;
-  cluster.ranks = ranks;
-  setup.cluster = std::make_unique<Cluster>(cluster);
-  setup.placement = place(config.placement, *setup.cluster, ranks);
+  auto machine = make_machine(config.cluster, config.placement, algorithm->servers(config.cluster.ranks));
+  setup.cluster = std::move(machine.cluster);
+  setup.placement = std::move(machine.placement);
 
   PartitionOptions partition;
   partition.ranks = config.cluster.ranks;
