@@ -3,20 +3,27 @@
 //
 //   address (a_k, ..., a_1; j): 0 <= a_l < n_l, 0 <= j < m; module A = sum of a_l * (n_1 * .. * n_(l-1)); device A*m +
 //   j level of a position: lam(j) = (j mod k) + 1; its rail in the level: rho(j) = j div k, one of r = m/k rule 1,
-//   module: (A;i) - (A;j) for all i != j (module=ring: only neighbours, modulo m) rule 2, rails: the rail port of (a;j)
-//   goes to port a_l of switch W(l; a without a_l; j), l = lam(j)
+//   module: (A;i) - (A;j) for all i != j (module=ring: only neighbours, modulo m; module=WxH: a torus) rule 2, rails:
+//   the rail port of (a;j) goes to port a_l of switch W(l; a without a_l; j), l = lam(j)
 //
 // One switch port a device whatever k is, and the levels rotate over positions. With t > 1 a device has t rail ports,
 // to the levels lam(j), lam(j)+1, ... (cyclic). A level of radix 1 has nothing to join: no switches and no cables. A
-// partly filled top level is simply a smaller n_k (the switches have ports to spare).
+// top level that is filled with fewer whole cubes than its switches have ports for is simply a smaller n_k; with
+// `modules` its last cube has only the first modules, which leaves ports of all levels free.
 //
 // Routing corrects every digit that differs by one rail hop and moves inside the module to get at rails: from the rails
 // of the source's position, over as few other positions as cover the remaining levels, to the rails of the
 // destination's position. It is shortest for all pairs. Which of the r rails of a level, and in which order the levels
-// between, is hashed from (src, dst, flow).
+// between, is hashed from (src, dst, flow); with routing=fixed levels go up, on the rails that lie in their levels as
+// the destination's does in its own. In a partly filled cube digits that fall are corrected before those that rise: no
+// module on the way then has a larger number than both ends have, so that all exist. That can take longer than a
+// shortest path.
 #include <algorithm>
 #include <bit>
+#include <charconv>
 
+#include "platforms/box_cut.hpp"
+#include "platforms/graph_search.hpp"
 #include "platforms/topologies/box_cut.hpp"
 #include "platforms/topologies/build.hpp"
 #include "sim/core/text.hpp"
@@ -26,6 +33,7 @@ namespace {
 
 constexpr int kMostLevels = 8;
 constexpr int kMostPositions = 256;
+constexpr std::int64_t kMostSearchWork = 200'000'000;  // links looked at for paths of partly filled cubes
 
 // Sets of levels, bit l-1 for level l.
 using Levels = unsigned;
@@ -34,10 +42,14 @@ struct CubeSizes {
   int m = 0;
   std::vector<int> n;  // n_1 first
   bool ring = false;
+  std::vector<int> torus;  // sizes of a torus module, {W, H}, or none
   int t = 1;
+  std::int64_t modules = 0;  // fewer than the product of n where the top level is partly filled
+  bool fixed = false;        // routing
 
   [[nodiscard]] int k() const { return static_cast<int>(n.size()); }
   [[nodiscard]] int r() const { return m / k(); }
+  [[nodiscard]] bool partial() const { return modules < capped_product(n); }
   // Levels (from 0) that a position with j mod k = c has rails of; bit set.
   [[nodiscard]] Levels window(int c) const {
     Levels levels = 0;
@@ -102,6 +114,7 @@ class ModuleWalks {
 
   // Moves inside modules on a shortest path from position i to j that corrects `levels`.
   [[nodiscard]] int moves(int i, int j, Levels levels) const {
+    if (!sizes_.torus.empty()) return torus_distance(i, j);  // every position has rails of all levels
     if (sizes_.ring) return arcs(i, j, levels).front().length();
     const auto between = levels & ~window(i) & ~window(j);
     if (i == j && between == 0) return 0;
@@ -119,6 +132,17 @@ class ModuleWalks {
     return right;
   }
 
+  [[nodiscard]] int torus_distance(int i, int j) const {
+    int sum = 0;
+    int below = 1;
+    for (const int size : sizes_.torus) {
+      const int ahead = (j / below % size - i / below % size + size) % size;
+      sum += std::min(ahead, size - ahead);
+      below *= size;
+    }
+    return sum;
+  }
+
   CubeSizes sizes_;
   std::vector<Levels> windows_;
 };
@@ -128,9 +152,10 @@ class MeshRailCube final : public Topology {
   MeshRailCube(CubeSizes sizes, int planes, const PluginContext& context)
       : Topology(context, planes), sizes_(std::move(sizes)), walks_(sizes_) {
     instance_ =
-        fmt::format("mesh-rail-cube:m={},n={}{}{},planes={}", sizes_.m, joined(sizes_.n),
-                    sizes_.ring ? ",module=ring" : "", sizes_.t > 1 ? fmt::format(",t={}", sizes_.t) : "", planes);
-    modules_ = capped_product(sizes_.n);
+        fmt::format("mesh-rail-cube:m={},n={}{}{}{}{},planes={}", sizes_.m, joined(sizes_.n), module_text(),
+                    sizes_.partial() ? fmt::format(",modules={}", sizes_.modules) : "",
+                    sizes_.t > 1 ? fmt::format(",t={}", sizes_.t) : "", sizes_.fixed ? ",routing=fixed" : "", planes);
+    modules_ = sizes_.modules;
     number_rails();
     check_size(instance_, modules_ * sizes_.m, 0);
     check_size(instance_, modules_ * sizes_.m, modules_ * (mesh_cables() + rail_cables_));
@@ -146,7 +171,11 @@ class MeshRailCube final : public Topology {
     Walker walker{*this, src.value / sizes_.m, src.value % sizes_.m, dst.value / sizes_.m, 0, path};
     walker.missing = differing(walker.module, walker.target);
     const int end = dst.value % sizes_.m;
-    if (sizes_.ring) {
+    if (sizes_.partial()) {
+      walk_partial(walker, end, flow_hash(src, dst, flow));
+    } else if (!sizes_.torus.empty()) {
+      walk_torus(walker, end, flow_hash(src, dst, flow));
+    } else if (sizes_.ring) {
       walk_ring(walker, end, flow_hash(src, dst, flow));
     } else {
       walk_mesh(walker, end, flow_hash(src, dst, flow));
@@ -170,7 +199,11 @@ class MeshRailCube final : public Topology {
     return fmt::format("rail switch ({};{})", address(module, level), c + sizes_.k() * (rail % sizes_.r()));
   }
 
+  [[nodiscard]] bool shortest_routing() const override { return !sizes_.partial(); }
+
+  // None in a partly filled cube: not every combination of digits is a device.
   [[nodiscard]] std::vector<int> radices() const override {
+    if (sizes_.partial()) return {};
     std::vector<int> result{sizes_.m};
     result.insert(result.end(), sizes_.n.begin(), sizes_.n.end());
     return result;
@@ -195,11 +228,12 @@ class MeshRailCube final : public Topology {
     std::vector<LinkId>& path;
 
     // Rail hops for all missing digits that the present position has rails of.
-    void take_rails() {
+    void take_rails() { take_rails_of(missing); }
+    void take_rails_of(Levels levels) {
       const auto& sizes = cube.sizes_;
       for (int w = 0; w < sizes.t; ++w) {
         const int level = (position + w) % sizes.k();
-        if ((missing >> level & 1U) == 0) continue;
+        if ((levels & missing & 1U << level) == 0) continue;
         missing &= ~(1U << level);
         path.push_back(LinkId{2 * cube.rail_cable(module, position, w)});
         module +=
@@ -221,9 +255,9 @@ class MeshRailCube final : public Topology {
       std::vector<int> classes;
       for (auto left = walks_.cover(between); left != 0; left &= left - 1) classes.push_back(std::countr_zero(left));
       Random random(hash);
-      random.shuffle(classes);
+      if (!sizes_.fixed) random.shuffle(classes);
       for (const int c : classes) {
-        walker.move_to(c + sizes_.k() * static_cast<int>(random.below(static_cast<std::uint32_t>(sizes_.r()))));
+        walker.move_to(c + sizes_.k() * row(end, random));
         walker.take_rails();
       }
     }
@@ -231,9 +265,63 @@ class MeshRailCube final : public Topology {
     walker.take_rails();
   }
 
+  // Which of the r rails of a level.
+  [[nodiscard]] int row(int end, Random& random) const {
+    if (sizes_.fixed) return end / sizes_.k();
+    return static_cast<int>(random.below(static_cast<std::uint32_t>(sizes_.r())));
+  }
+
+  // Levels one by one: digits that fall first. Among those that may come first, the ones that the source has rails of;
+  // among those that may come last, the ones that the destination has.
+  void walk_partial(Walker& walker, int end, std::uint64_t hash) const {
+    Random random(hash);
+    std::vector<int> order;
+    for (int level = 0; level < sizes_.k(); ++level) {
+      if ((walker.missing >> level & 1U) != 0) order.push_back(level);
+    }
+    if (!sizes_.fixed) random.shuffle(order);
+    const auto at_source = walks_.window(walker.position);
+    const auto at_end = walks_.window(end);
+    const auto rank = [&](int level) {
+      const bool rises = digit(walker.target, level) > digit(walker.module, level);
+      return 4 * rises + 2 * ((at_source >> level & 1U) == 0) + ((at_end >> level & 1U) != 0 ? 1 : 0);
+    };
+    std::vector<std::pair<int, int>> ranked;
+    for (const int level : order) ranked.emplace_back(rank(level), level);
+    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t i = 0; i < ranked.size(); ++i) {
+      const int level = ranked[i].second;
+      if ((walks_.window(walker.position) >> level & 1U) == 0) {
+        const bool last = i + 1 == ranked.size() && (at_end >> level & 1U) != 0;
+        walker.move_to(last ? end : level + sizes_.k() * row(end, random));
+      }
+      walker.take_rails_of(1U << level);
+    }
+    walker.move_to(end);
+  }
+
+  // All rails are at hand at the source; then along the module's rows and columns, the shorter way round.
+  void walk_torus(Walker& walker, int end, std::uint64_t hash) const {
+    walker.take_rails();
+    int below = 1;
+    for (const int size : sizes_.torus) {
+      const auto coordinate = [&](int position) { return position / below % size; };
+      const int ahead = (coordinate(end) - coordinate(walker.position) + size) % size;
+      const bool tie_ahead = sizes_.fixed ? coordinate(walker.position) % 2 == 0 : (hash & 1U) == 0;
+      const bool forward = 2 * ahead < size || (2 * ahead == size && tie_ahead);
+      hash >>= 1;
+      while (coordinate(walker.position) != coordinate(end)) {
+        const int from = coordinate(walker.position);
+        const int to = (from + (forward ? 1 : size - 1)) % size;
+        walker.move_to(walker.position + (to - from) * below);
+      }
+      below *= size;
+    }
+  }
+
   void walk_ring(Walker& walker, int end, std::uint64_t hash) const {
     const auto arcs = walks_.arcs(walker.position, end, walker.missing);
-    const auto arc = arcs[hash % arcs.size()];
+    const auto arc = arcs[sizes_.fixed ? 0 : hash % arcs.size()];
     walker.take_rails();
     const auto step = [&](int by, int count) {
       for (int i = 0; i < count; ++i) {
@@ -272,12 +360,48 @@ class MeshRailCube final : public Topology {
     return fmt::format("{}", fmt::join(digits, ","));
   }
 
+  [[nodiscard]] std::string module_text() const {
+    if (!sizes_.torus.empty()) return ",module=" + joined(sizes_.torus);
+    return sizes_.ring ? ",module=ring" : "";
+  }
+
+  // Of a torus module along one dimension: from each position to the next; a pair has one, at coordinate 0.
+  [[nodiscard]] int torus_cables(std::size_t dimension) const {
+    const int size = sizes_.torus[dimension];
+    return size == 1 ? 0 : size == 2 ? sizes_.m / 2 : sizes_.m;
+  }
+  [[nodiscard]] LinkId torus_link(int module, int from, int to) const {
+    const int width = sizes_.torus[0];
+    const bool along = from / width == to / width;
+    const int size = along ? width : sizes_.torus[1];
+    const int below = along ? 1 : width;
+    const int ahead = (to / below % size - from / below % size + size) % size;
+    const bool backward = size == 2 ? from > to : ahead != 1;
+    const int start = backward ? to : from;
+    const int index = size > 2 ? start : start / (2 * below) * below + start % below;
+    const int cable = module * static_cast<int>(mesh_cables()) + (along ? 0 : torus_cables(0)) + index;
+    return LinkId{2 * cable + (backward ? 1 : 0)};
+  }
+  void build_torus_module(int first) {
+    int below = 1;
+    for (const int size : sizes_.torus) {
+      for (int position = 0; size > 1 && position < sizes_.m; ++position) {
+        const int from = position / below % size;
+        if (size == 2 && from == 1) continue;
+        connect(first + position, first + position + (from + 1 == size ? 1 - size : 1) * below, LinkKind::direct);
+      }
+      below *= size;
+    }
+  }
+
   // Cables of one module: pairs (i, j), i < j, in lexicographic order; on the ring, from each position to the next.
   [[nodiscard]] std::int64_t mesh_cables() const {
+    if (!sizes_.torus.empty()) return torus_cables(0) + torus_cables(1);
     if (sizes_.ring) return sizes_.m > 2 ? sizes_.m : sizes_.m - 1;
     return std::int64_t{sizes_.m} * (sizes_.m - 1) / 2;
   }
   [[nodiscard]] LinkId mesh_link(int module, int from, int to) const {
+    if (!sizes_.torus.empty()) return torus_link(module, from, to);
     const int low = std::min(from, to);
     const int high = std::max(from, to);
     int cable = low * (2 * sizes_.m - low - 1) / 2 + high - low - 1;
@@ -313,9 +437,14 @@ class MeshRailCube final : public Topology {
     for (const int n : sizes_.n) {
       below_.push_back(below);
       first_switch_.push_back(vertices_);
-      if (n > 1) vertices_ += static_cast<int>(modules_) / n * rails_per_level();
+      if (n > 1) vertices_ += lines(below, n) * rails_per_level();
       below *= n;
     }
+  }
+  // Sets of modules that differ only in the digit of a level; in a partly filled cube some have only one module.
+  [[nodiscard]] int lines(int below, int n) const {
+    const auto modules = static_cast<int>(modules_);
+    return modules / n / below * below + std::min(below, modules % (below * n));
   }
   [[nodiscard]] int switch_of(int module, int position, int w) const {
     const int level = (position + w) % sizes_.k();
@@ -328,6 +457,10 @@ class MeshRailCube final : public Topology {
   void build_modules() {
     for (int module = 0; module < modules_; ++module) {
       const int first = module * sizes_.m;
+      if (!sizes_.torus.empty()) {
+        build_torus_module(first);
+        continue;
+      }
       for (int i = 0; i < sizes_.m; ++i) {
         if (sizes_.ring) {
           if (i < mesh_cables()) connect(first + i, first + (i + 1) % sizes_.m, LinkKind::direct);
@@ -377,8 +510,17 @@ Characteristics MeshRailCube::characteristics() const {
 }
 
 // Mean and diameter over classes of pairs: the set of digits that differ (in prod(n_l - 1) ways) and the two positions;
-// the distance is two links a digit and the moves between them. Positions k apart are alike, so i < k stands for all.
+// the distance is two links a digit and the moves between them. Positions k apart are alike, so i < k stands for all
+// (in a torus all positions are). A partly filled cube is searched.
 void MeshRailCube::add_paths(Characteristics& result) const {
+  if (sizes_.partial()) {
+    const auto affordable = std::max<std::int64_t>(1, kMostSearchWork / static_cast<std::int64_t>(links_.size()));
+    const auto found = search_paths(*this, static_cast<int>(std::min<std::int64_t>(affordable, 1024)));
+    result.diameter = found.diameter;
+    result.mean_path = found.mean_path;
+    result.paths = found.sources == devices_ ? Characteristics::Paths::searched : Characteristics::Paths::sampled;
+    return;
+  }
   std::int64_t total = 0;  // over all destinations, from one module's positions 0 .. k-1
   for (Levels levels = 0; levels < 1U << sizes_.k(); ++levels) {
     std::int64_t ways = 1;
@@ -401,7 +543,10 @@ void MeshRailCube::add_paths(Characteristics& result) const {
 // where radices are odd or small: 24 for 26 at m=4,n=5x5, 33 for 35 at m=6,n=3x3x3; nothing less at m=4,n=8x8). Between
 // modules: half of the modules in a corner of the cube (N/(2k) cables for halves along one digit, less for a compact
 // corner). Between positions: half of every module, which cuts no rail but those of the middle position where m is odd.
+// In a partly filled cube, the first half of the devices; of torus modules, splits of the address space, counted.
 std::int64_t MeshRailCube::bisection_cables() const {
+  if (sizes_.partial()) return least_box_cut(*this, {devices_});
+  if (!sizes_.torus.empty()) return least_box_cut(*this, radices());
   const int half = sizes_.m / 2;
   const auto module_cut =
       sizes_.ring ? std::min<std::int64_t>(sizes_.m - 1, 2) : std::int64_t{half} * (sizes_.m - half);
@@ -439,15 +584,59 @@ std::vector<int> smallest_levels(int m, int t, int radix, int devices) {
       devices, radix));
 }
 
+// "4x4": rows and columns of a module.
+std::vector<int> torus_module(const std::string& text, int m) {
+  const auto x = text.find('x');
+  const auto size = [&](std::string_view digits) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc{} && end == digits.data() + digits.size() && value <= kMostPositions ? value : 0;
+  };
+  const std::string_view view = text;
+  const int width = x == std::string::npos ? 0 : size(view.substr(0, x));
+  const int height = x == std::string::npos ? 0 : size(view.substr(x + 1));
+  if (width < 1 || height < 1) {
+    throw usage_error(fmt::format("topology 'mesh-rail-cube': unknown module '{}'{}: full, ring, or sizes as in 4x4",
+                                  text, suggestion(text, {"full", "ring"})));
+  }
+  if (width * height != m) {
+    throw usage_error(
+        fmt::format("topology 'mesh-rail-cube': module={} has {} positions, but m={}", text, width * height, m));
+  }
+  return {width, height};
+}
+
+// Checks what is given of the number of modules; all of them where nothing is.
+std::int64_t modules_of(const Arguments& arguments, const CubeSizes& sizes) {
+  const auto all = capped_product(sizes.n);
+  if (!arguments.has("modules")) return all;
+  if (!arguments.has("n")) throw usage_error("topology 'mesh-rail-cube': 'modules' needs the sizes of the cube, 'n'");
+  const auto modules = arguments.integer("modules", 1, kMostDevices);
+  const auto least = sizes.n.back() == 1 ? all : all - all / sizes.n.back() + 1;
+  if (modules > all || (modules < least && modules < all)) {
+    throw usage_error(
+        fmt::format("topology 'mesh-rail-cube': modules={}, but n={} holds {} to {}: only the last of the top level's "
+                    "{} cubes may be partly filled",
+                    modules, joined(sizes.n), least, all, sizes.n.back()));
+  }
+  if (modules < all && (sizes.ring || !sizes.torus.empty())) {
+    throw usage_error("topology 'mesh-rail-cube': only with module=full may the top level be partly filled");
+  }
+  return modules;
+}
+
 CubeSizes cube_sizes(const Arguments& arguments, int devices) {
   CubeSizes sizes;
   sizes.m = static_cast<int>(arguments.integer("m", 1, kMostPositions));
   const auto& module = arguments.text("module");
-  if (module != "full" && module != "ring") {
-    throw usage_error(
-        fmt::format("topology 'mesh-rail-cube': unknown module '{}'{}", module, suggestion(module, {"full", "ring"})));
-  }
   sizes.ring = module == "ring";
+  if (module != "full" && module != "ring") sizes.torus = torus_module(module, sizes.m);
+  const auto& routing = arguments.text("routing");
+  if (routing != "hashed" && routing != "fixed") {
+    throw usage_error(fmt::format("topology 'mesh-rail-cube': unknown routing '{}'{}", routing,
+                                  suggestion(routing, {"hashed", "fixed"})));
+  }
+  sizes.fixed = routing == "fixed";
   sizes.t = static_cast<int>(arguments.integer("t", 1, kMostLevels));
   const int radix = static_cast<int>(arguments.integer("radix", 2, 65536));
   sizes.n = arguments.has("n") ? arguments.integers("n", 1, 65536) : smallest_levels(sizes.m, sizes.t, radix, devices);
@@ -464,6 +653,13 @@ CubeSizes cube_sizes(const Arguments& arguments, int devices) {
     throw usage_error(fmt::format("topology 'mesh-rail-cube': t={} rail ports a device, but n={} has {} levels",
                                   sizes.t, joined(sizes.n), sizes.k()));
   }
+  if (!sizes.torus.empty() && sizes.t != sizes.k()) {
+    throw usage_error(
+        fmt::format("topology 'mesh-rail-cube': module={} needs rails of all levels at every position: t={}, but n={} "
+                    "has {} levels",
+                    module, sizes.t, joined(sizes.n), sizes.k()));
+  }
+  sizes.modules = modules_of(arguments, sizes);
   return sizes;
 }
 
@@ -477,9 +673,12 @@ TANDEM_REGISTER(
     {{"m", ParameterType::integer, "8", "devices of a module"},
      {"n", ParameterType::integer_list, "",
       "modules a rail switch joins, by level, n_1 first, e.g. 64x8 (when left out: the fewest levels that fit)"},
-     {"module", ParameterType::text, "full", "inside a module: full (every pair) or ring"},
+     {"module", ParameterType::text, "full", "inside a module: full (every pair), ring, or a torus, as in 4x4"},
+     {"modules", ParameterType::integer, "",
+      "modules, where the last cube of the top level is partly filled (all of n when left out)"},
      {"t", ParameterType::integer, "1", "rail ports of a device, to as many levels"},
      {"radix", ParameterType::integer, "64", "most ports of a rail switch, where n is left out"},
+     {"routing", ParameterType::text, "hashed", "choice among shortest paths: hashed or fixed"},
      planes_parameter()})
 
 }  // namespace
