@@ -32,7 +32,8 @@ class BoxCuts {
     std::reverse(order.begin(), order.end());
     const auto natural = order;
     do {
-      try_box(order, radices_);
+      try_box(order, radices_, false);
+      try_box(order, radices_, true);
     } while (affordable() && std::prev_permutation(order.begin(), order.end()));
     order = natural;
     do {
@@ -52,7 +53,7 @@ class BoxCuts {
     std::vector<int> box;
     for (const int radix : radices_) box.push_back((radix + 1) / 2);
     for (bool more = true; more && affordable();) {
-      try_box(order, box);
+      try_box(order, box, false);
       more = false;
       for (std::size_t i = 0; i < box.size() && !more; ++i) {
         more = ++box[i] <= radices_[i];
@@ -61,8 +62,8 @@ class BoxCuts {
     }
   }
 
-  // order[0] is the most significant digit.
-  void try_box(const std::vector<std::size_t>& order, const std::vector<int>& box) {
+  // order[0] is the most significant digit; with `turned` all digits below it are counted from the box's far end.
+  void try_box(const std::vector<std::size_t>& order, const std::vector<int>& box, bool turned) {
     ++work_;
     const auto half = network_.devices() / 2;
     std::int64_t size = 1;
@@ -70,7 +71,12 @@ class BoxCuts {
     if (size < half) return;
     std::fill(side_.begin(), side_.end(), 0);
     std::vector<int> digits(radices_.size(), 0);
+    auto step = stride_;
     std::int64_t id = 0;
+    for (std::size_t i = 1; turned && i < order.size(); ++i) {
+      id += stride_[order[i]] * (box[order[i]] - 1);
+      step[order[i]] = -step[order[i]];
+    }
     int taken = 0;
     for (std::int64_t cell = 0; cell < size && taken < half; ++cell) {
       if (id < network_.devices()) {
@@ -79,9 +85,9 @@ class BoxCuts {
       }
       for (std::size_t i = order.size(); i-- > 0;) {
         const auto digit = order[i];
-        id += stride_[digit];
+        id += step[digit];
         if (++digits[digit] < box[digit]) break;
-        id -= stride_[digit] * digits[digit];
+        id -= step[digit] * digits[digit];
         digits[digit] = 0;
       }
     }

@@ -545,8 +545,8 @@ void MeshRailCube::add_paths(Characteristics& result) const {
 // corner). Between positions: half of every module, which cuts no rail but those of the middle position where m is odd.
 // In a partly filled cube, the first half of the devices; of torus modules, splits of the address space, counted.
 std::int64_t MeshRailCube::bisection_cables() const {
-  if (sizes_.partial()) return least_box_cut(*this, {devices_});
-  if (!sizes_.torus.empty()) return least_box_cut(*this, radices());
+  if (sizes_.partial()) return least_box_cut(*this, {devices_}) / planes_;
+  if (!sizes_.torus.empty()) return least_box_cut(*this, radices()) / planes_;
   const int half = sizes_.m / 2;
   const auto module_cut =
       sizes_.ring ? std::min<std::int64_t>(sizes_.m - 1, 2) : std::int64_t{half} * (sizes_.m - half);

@@ -5,7 +5,7 @@
 //
 // Routing: with pxn (NCCL's name for it) a message to another rail goes over its own node's NVSwitch to the GPU of that
 // rail and then along the rail, so that the top tier carries only what a rail needs; that is up to two links longer
-// than over the spines. pxn=false crosses in the top tier.
+// than over the spines. pxn=no crosses in the top tier.
 #include "platforms/topologies/rails.hpp"
 
 namespace tandem {
@@ -26,7 +26,7 @@ TANDEM_REGISTER(Topology, rail_optimized, "rail-optimized",
                  {"radix", ParameterType::integer, "",
                   "ports of leaves, spines and cores (64, or as many times two as needed, when left out)"},
                  {"nvlink", ParameterType::integer, "9", "cables between a GPU and its NVSwitch"},
-                 {"pxn", ParameterType::boolean, "true", "to another rail over the own node's NVSwitch first"},
+                 {"pxn", ParameterType::boolean, "yes", "to another rail over the own node's NVSwitch first"},
                  rail_routing_parameter(),
                  planes_parameter()})
 

@@ -30,7 +30,7 @@ class Rails final : public Topology {
     instance_ = fmt::format(
         "{}:m={},{}={},radix={}{}{}{},planes={}", options_.name, options_.m, options_.nodes_name, options_.nodes,
         options_.radix, switched() ? fmt::format(",nvlink={}", options_.nvlink) : "",
-        options_.cross == RailOptions::Cross::spines ? ",pxn=false" : "", options_.ecmp ? ",routing=ecmp" : "", planes);
+        options_.cross == RailOptions::Cross::spines ? ",pxn=no" : "", options_.ecmp ? ",routing=ecmp" : "", planes);
     const auto wanted = std::int64_t{options_.m} * options_.nodes;
     check_size(instance_, wanted, 0);
     check_size(instance_, wanted, node_bundles() + wanted + leaf_bundles() + core_bundles());

@@ -129,9 +129,10 @@ std::int64_t half_product(int devices) {
   return std::int64_t{devices / 2} * (devices - devices / 2);
 }
 
-// Devices whose digits, in the given order, all lie in the box come first, lexicographically; then the others.
+// Devices whose digits, in the given order, all lie in the box come first, lexicographically; then the others. With
+// `turned` the digits below the first are counted downwards.
 std::vector<bool> first_half(const std::vector<int>& radices, const std::vector<std::size_t>& order,
-                             const std::vector<int>& box, int devices) {
+                             const std::vector<int>& box, int devices, bool turned) {
   std::vector<std::pair<std::vector<int>, int>> keys;
   for (int device = 0; device < devices; ++device) {
     std::vector<int> digits;
@@ -143,7 +144,7 @@ std::vector<bool> first_half(const std::vector<int>& radices, const std::vector<
     std::vector<int> key{0};
     for (std::size_t i = 0; i < order.size(); ++i) {
       if (digits[order[i]] >= box[i]) key[0] = 1;
-      key.push_back(digits[order[i]]);
+      key.push_back(turned && i > 0 ? -digits[order[i]] : digits[order[i]]);
     }
     keys.emplace_back(std::move(key), device);
   }
@@ -265,13 +266,19 @@ std::int64_t bisection_upper_bound(const Network& network) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   auto least = std::numeric_limits<std::int64_t>::max();
   std::set<std::vector<bool>> tried;
+  const auto consider = [&](const std::vector<int>& box, bool turned) {
+    const auto side = first_half(radices, order, box, network.devices(), turned);
+    if (tried.insert(side).second) least = std::min(least, min_cut(network, side));
+  };
   do {
+    std::vector<int> whole;
+    for (const auto digit : order) whole.push_back(radices[digit]);
+    consider(whole, true);
     // The first digit of the order is bounded by what half of the devices need; the others go from half to all.
     std::vector<int> box;
     for (const auto digit : order) box.push_back((radices[digit] + 1) / 2);
     for (bool more = true; more;) {
-      const auto side = first_half(radices, order, box, network.devices());
-      if (tried.insert(side).second) least = std::min(least, min_cut(network, side));
+      consider(box, false);
       more = false;
       for (std::size_t i = 0; i < box.size() && !more; ++i) {
         more = ++box[i] <= radices[order[i]];

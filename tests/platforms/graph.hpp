@@ -46,7 +46,8 @@ struct LoadRange {
 [[nodiscard]] std::int64_t max_flow(const Network& network, DeviceId src, DeviceId dst);
 
 // The smallest min_cut over splits of the address space: the first half of the devices in lexicographic order of a
-// box of digits, for every order of the digits and every size of the box.
+// box of digits, for every order of the digits and every size of the box (the whole space also with the digits below
+// the first counted downwards).
 [[nodiscard]] std::int64_t bisection_upper_bound(const Network& network);
 
 }  // namespace tandem::testing

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "platforms/topology.hpp"
+#include "sim/core/random.hpp"
 #include "tests/platforms/graph.hpp"
 
 namespace tandem {
@@ -150,12 +151,12 @@ TEST(RailOptimized, PxnKeepsMessagesOnTheirRail) {
   EXPECT_EQ(stops(*pxn, 1, 30),
             (Names{"device 1 (0;1)", "NVSwitch 0", "device 2 (0;2)", "leaf 2.0", "device 30 (7;2)"}));
   EXPECT_TRUE(pxn->shortest_routing());
-  const auto over_spines = make("rail-optimized:m=4,nodes=8,radix=16,pxn=false");
+  const auto over_spines = make("rail-optimized:m=4,nodes=8,radix=16,pxn=no");
   EXPECT_EQ(stops(*over_spines, 1, 30),
             (Names{"device 1 (0;1)", "leaf 1.0", "spine 1", "leaf 2.0", "device 30 (7;2)"}));
   // With two leaves a rail, PXN takes six links where the spines take four.
   EXPECT_FALSE(make("rail-optimized:m=4,nodes=16,radix=16")->shortest_routing());
-  EXPECT_TRUE(make("rail-optimized:m=4,nodes=16,radix=16,pxn=false")->shortest_routing());
+  EXPECT_TRUE(make("rail-optimized:m=4,nodes=16,radix=16,pxn=no")->shortest_routing());
 }
 
 TEST(MeshClosRails, GoesAlongItsOwnRailFirst) {
@@ -200,6 +201,27 @@ TEST(Rails, ChooseNodesAndRadix) {
   // Three tiers of 64 ports hold 65,536 devices where rails are joined.
   EXPECT_EQ(make("rail-optimized", 65536)->instance(), "rail-optimized:m=8,nodes=8192,radix=64,nvlink=9,planes=1");
   EXPECT_EQ(make("rail-optimized", 65537)->instance(), "rail-optimized:m=8,nodes=8193,radix=128,nvlink=9,planes=1");
+}
+
+// The largest sizes that studies use, of three tiers.
+TEST(Rails, SampledRoutesOfLargeOnesAreShortest) {
+  Random random(11);
+  for (const char* text : {"rail-only", "rail-optimized", "mesh-clos-rails:routing=ecmp", "mesh-torus"}) {
+    const auto network = make(text, 32768);
+    const auto count = static_cast<std::uint32_t>(network->devices());
+    EXPECT_TRUE(network->shortest_routing() || std::string(text) == "rail-optimized");
+    for (int sample = 0; sample < 3; ++sample) {
+      const auto src = static_cast<int>(random.below(count));
+      const auto distance = testing::distances(*network, src);
+      for (int i = 0; i < 300; ++i) {
+        const auto dst = static_cast<int>(random.below(count));
+        const auto path = route(*network, src, dst, static_cast<FlowHash>(i));
+        ASSERT_EQ(testing::walk_fault(*network, DeviceId{src}, DeviceId{dst}, path), "") << text;
+        const int longer = static_cast<int>(path.size()) - distance[static_cast<std::size_t>(dst)];
+        ASSERT_LE(longer, network->shortest_routing() ? 0 : 2) << text;
+      }
+    }
+  }
 }
 
 TEST(Rails, RefuseWhatTheyCannotBuild) {

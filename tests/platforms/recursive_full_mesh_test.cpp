@@ -47,7 +47,9 @@ TEST(RecursiveFullMesh, EveryPairOfGroupsHasItsCables) {
     const auto& link = mesh->links()[id];
     const int level = link.from / 12 != link.to / 12 ? 2 : link.from / 4 != link.to / 4 ? 1 : 0;
     if (level == 2) ++between[{link.from / 12, link.to / 12}];
-    if (level > 0) EXPECT_EQ((++of_level[{link.from, level}]), 1);
+    if (level > 0) {
+      EXPECT_EQ((++of_level[{link.from, level}]), 1);
+    }
   }
   EXPECT_EQ(between.size(), 5U * 4U);
   for (const auto& [groups, cables] : between) EXPECT_EQ(cables, 12 / 4) << groups.first << " " << groups.second;
@@ -82,6 +84,23 @@ TEST(RecursiveFullMesh, FlowsSpreadOverTheCablesBetweenGroups) {
   EXPECT_EQ(fixed.size(), 1U);
   // Devices that a cable joins use it.
   for (FlowHash flow = 0; flow < 20; ++flow) EXPECT_EQ(route(*mesh, 2, 11, flow).size(), 1U);
+}
+
+// Searched from one group of the top level only; here from all devices.
+TEST(RecursiveFullMesh, MeanPathOfOneGroupIsTheMeanOfAll) {
+  const auto mesh = make("recursive-full-mesh:m=8,g=8x64");
+  double total = 0;
+  int diameter = 0;
+  for (int src = 0; src < mesh->devices(); ++src) {
+    for (const int hops : testing::distances(*mesh, src)) {
+      total += hops;
+      diameter = std::max(diameter, hops);
+    }
+  }
+  const auto closed = mesh->characteristics();
+  EXPECT_EQ(closed.paths, Characteristics::Paths::searched);
+  EXPECT_EQ(closed.diameter, diameter);
+  EXPECT_NEAR(closed.mean_path, total / 4096 / 4095, 1e-9);
 }
 
 // At least m - 1 disjoint paths (the design's claim for its fault tolerance).

@@ -39,7 +39,10 @@ TEST(TopologyOracles, ClosedFormsEqualTheMeasuredTable) {
     EXPECT_NEAR(closed.ports_per_device, std::stod(row[5]), 1e-9);
     EXPECT_NEAR(closed.switch_ports_per_device, std::stod(row[6]), 1e-9);
     EXPECT_EQ(closed.diameter, std::stoi(row[7]));
-    EXPECT_NEAR(closed.mean_path, std::stod(row[8]), 0.0006);
+    // "~5.561": from a sample of devices that are not alike.
+    const bool sampled = row[8].starts_with('~');
+    const double mean = std::stod(row[8].substr(sampled ? 1 : 0));
+    EXPECT_NEAR(closed.mean_path, mean, sampled ? 0.003 * mean : 0.0006);
   }
 }
 
