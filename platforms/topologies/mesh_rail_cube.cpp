@@ -22,8 +22,8 @@
 #include <bit>
 #include <charconv>
 
-#include "platforms/box_cut.hpp"
 #include "platforms/graph_search.hpp"
+#include "platforms/split_search.hpp"
 #include "platforms/topologies/box_cut.hpp"
 #include "platforms/topologies/build.hpp"
 #include "sim/core/text.hpp"
@@ -33,7 +33,7 @@ namespace {
 
 constexpr int kMostLevels = 8;
 constexpr int kMostPositions = 256;
-constexpr std::int64_t kMostSearchWork = 200'000'000;  // links looked at for paths of partly filled cubes
+constexpr std::int64_t kMostSearchWork = 50'000'000;  // links looked at for paths of partly filled cubes
 
 // Sets of levels, bit l-1 for level l.
 using Levels = unsigned;
@@ -545,8 +545,8 @@ void MeshRailCube::add_paths(Characteristics& result) const {
 // corner). Between positions: half of every module, which cuts no rail but those of the middle position where m is odd.
 // In a partly filled cube, the first half of the devices; of torus modules, splits of the address space, counted.
 std::int64_t MeshRailCube::bisection_cables() const {
-  if (sizes_.partial()) return least_box_cut(*this, {devices_}) / planes_;
-  if (!sizes_.torus.empty()) return least_box_cut(*this, radices()) / planes_;
+  if (sizes_.partial()) return least_split(*this, {devices_}) / planes_;
+  if (!sizes_.torus.empty()) return least_split(*this, radices()) / planes_;
   const int half = sizes_.m / 2;
   const auto module_cut =
       sizes_.ring ? std::min<std::int64_t>(sizes_.m - 1, 2) : std::int64_t{half} * (sizes_.m - half);

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "platforms/box_cut.hpp"
+#include "platforms/split_search.hpp"
 #include "platforms/topologies/build.hpp"
 #include "sim/core/text.hpp"
 
@@ -261,7 +261,7 @@ Characteristics MeshTorus::characteristics() const {
   result.ports_per_device = static_cast<double>(items.device_ports) / devices;
   result.switch_ports_per_device = static_cast<double>(items.switch_ports) / devices;
   add_paths(result);
-  result.bisection_links = static_cast<double>(least_box_cut(*this, radices()));
+  result.bisection_links = static_cast<double>(least_split(*this, radices()));
   return result;
 }
 

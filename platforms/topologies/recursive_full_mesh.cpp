@@ -12,8 +12,8 @@
 // shortest: another gateway may be nearer, or a third group lead there.
 #include <algorithm>
 
-#include "platforms/box_cut.hpp"
 #include "platforms/graph_search.hpp"
+#include "platforms/split_search.hpp"
 #include "platforms/topologies/build.hpp"
 #include "sim/core/text.hpp"
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kMostLevels = 8;
 constexpr int kMostPositions = 256;
-constexpr std::int64_t kMostSearchWork = 200'000'000;  // links looked at for diameter and mean path
+constexpr std::int64_t kMostSearchWork = 50'000'000;  // links looked at for diameter and mean path
 
 class RecursiveFullMesh final : public Topology {
  public:
@@ -209,7 +209,7 @@ Characteristics RecursiveFullMesh::characteristics() const {
   result.links = cables() * planes_;
   result.ports_per_device = 2 * static_cast<double>(result.links) / devices_;
   add_paths(result);
-  result.bisection_links = static_cast<double>(least_box_cut(*this, radices()));
+  result.bisection_links = static_cast<double>(least_split(*this, radices()));
   return result;
 }
 

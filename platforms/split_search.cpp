@@ -1,4 +1,4 @@
-#include "platforms/box_cut.hpp"
+#include "platforms/split_search.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::int64_t kMostWork = 200'000'000;  // links looked at
 
-class BoxCuts {
+class SplitSearch {
  public:
-  BoxCuts(const Network& network, const std::vector<int>& radices)
+  SplitSearch(const Network& network, const std::vector<int>& radices)
       : network_(network),
         radices_(radices),
         side_(static_cast<std::size_t>(network.devices())),
@@ -126,8 +126,8 @@ class BoxCuts {
 
 }  // namespace
 
-std::int64_t least_box_cut(const Network& network, const std::vector<int>& radices) {
-  return network.devices() < 2 ? 0 : BoxCuts(network, radices).least();
+std::int64_t least_split(const Network& network, const std::vector<int>& radices) {
+  return network.devices() < 2 ? 0 : SplitSearch(network, radices).least();
 }
 
 }  // namespace tandem
