@@ -62,6 +62,10 @@ class Topology : public Network {
   // that the literature defines by address although shorter ways exist (DCell).
   [[nodiscard]] virtual bool shortest_routing() const { return true; }
 
+  // One side of an equal split of the devices that cuts `bisection_links` cables. Empty where half of a corner of the
+  // address space is such a side.
+  [[nodiscard]] virtual std::vector<bool> bisection_split() const { return {}; }
+
   // The instance as built, in the form that builds it again: "fat-tree:k=8,oversubscription=1,planes=1".
   [[nodiscard]] const std::string& instance() const { return instance_; }
   [[nodiscard]] int planes() const { return planes_; }
