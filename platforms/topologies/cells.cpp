@@ -143,7 +143,10 @@ void Cells::add_paths(Characteristics& result) const {
     return;
   }
   if (levels_.size() > 1) {
-    const auto found = search_paths(*this);
+    // Up to 5,256 devices (DCell(8,2)) all are searched from; from larger networks as many as take as long.
+    constexpr std::size_t kMostLinksSeen = 150'000'000;
+    const auto sources = std::clamp<std::size_t>(kMostLinksSeen / links_.size(), 16, kMostDevices);
+    const auto found = search_paths(*this, static_cast<int>(sources));
     result.diameter = found.diameter;
     result.mean_path = found.mean_path;
     result.paths = found.sources == devices_ ? Characteristics::Paths::searched : Characteristics::Paths::sampled;

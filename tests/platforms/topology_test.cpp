@@ -219,7 +219,10 @@ TEST(MeshRailCube, ALevelOfOneHasNoRails) {
 // Instances of the largest size that studies use: sampled routes are shortest, link by link.
 TEST(LargeTopology, SampledRoutesAreShortest) {
   Random random(7);
-  for (const char* text : {"star", "fat-tree", "torus", "mesh-rail-cube", "mesh-rail-cube:m=8,n=64x64,module=ring"}) {
+  for (const char* text :
+       {"star", "fat-tree", "torus", "mesh-rail-cube", "mesh-rail-cube:m=8,n=64x64,module=ring", "leaf-spine",
+        "leaf-spine:oversubscription=4,routing=ecmp", "bcube", "bcube:k=3,routing=rotated", "bcube:routing=parallel",
+        "dcell", "ficonn", "hypercube", "hypercube:routing=hashed"}) {
     const auto network = make(text, 32768);
     for (int sample = 0; sample < 3; ++sample) {
       const auto src = static_cast<int>(random.below(32768));
@@ -228,6 +231,8 @@ TEST(LargeTopology, SampledRoutesAreShortest) {
         const auto dst = static_cast<int>(random.below(32768));
         const auto path = route(*network, src, dst, static_cast<FlowHash>(i));
         ASSERT_EQ(testing::walk_fault(*network, DeviceId{src}, DeviceId{dst}, path), "") << text;
+        ASSERT_GE(static_cast<int>(path.size()), distance[static_cast<std::size_t>(dst)]) << text;
+        if (!network->shortest_routing()) continue;
         ASSERT_EQ(static_cast<int>(path.size()), distance[static_cast<std::size_t>(dst)]) << text;
       }
     }
@@ -272,8 +277,27 @@ TEST(TopologyProperties, RoutesAreShortestWalks) {
 TEST(TopologyProperties, TheSmallestInstanceHoldsWhatIsWanted) {
   EXPECT_TRUE(rc::check("left-out sizes hold the devices", [] {
     const int devices = *rc::gen::inRange(1, 3000);
-    for (const char* text : {"star", "fat-tree", "fat-tree:oversubscription=2", "torus", "torus:dimensions=2",
-                             "mesh-rail-cube", "mesh-rail-cube:m=4,radix=32", "mesh-rail-cube:m=6,t=2,radix=16"}) {
+    for (const char* text : {"star",
+                             "fat-tree",
+                             "fat-tree:oversubscription=2",
+                             "torus",
+                             "torus:dimensions=2",
+                             "mesh-rail-cube",
+                             "mesh-rail-cube:m=4,radix=32",
+                             "mesh-rail-cube:m=6,t=2,radix=16",
+                             "leaf-spine",
+                             "leaf-spine:oversubscription=3",
+                             "leaf-spine:down=5",
+                             "bcube",
+                             "bcube:n=4",
+                             "bcube:k=2",
+                             "dcell",
+                             "dcell:n=3",
+                             "dcell:k=1",
+                             "ficonn",
+                             "ficonn:n=4",
+                             "ficonn:k=2",
+                             "hypercube"}) {
       const auto network = make(text, devices);
       RC_ASSERT(network->devices() >= devices);
       RC_ASSERT(make(network->instance())->devices() == network->devices());
