@@ -58,7 +58,7 @@ class Hypercube final : public Topology {
   }
 
   [[nodiscard]] std::vector<int> radices() const override {
-    return std::vector<int>(static_cast<std::size_t>(dimensions_), 2);
+    return dimensions_ == 0 ? std::vector<int>{1} : std::vector<int>(static_cast<std::size_t>(dimensions_), 2);
   }
 
   [[nodiscard]] Characteristics characteristics() const override {

@@ -94,8 +94,8 @@ TEST(LeafSpine, ChoosesSizes) {
   EXPECT_EQ(chosen("leaf-spine:down=8", 60), "leaf-spine:leaves=8,down=8,spines=4,up=8,planes=1");
   EXPECT_EQ(chosen("leaf-spine:leaves=4,oversubscription=2", 30), "leaf-spine:leaves=4,down=8,spines=2,up=4,planes=1");
   EXPECT_EQ(chosen("leaf-spine:leaves=4,up=2", 30), "leaf-spine:leaves=4,down=8,spines=1,up=2,planes=1");
-  EXPECT_EQ(chosen("leaf-spine:oversubscription=1000000", 4'000'000),
-            "leaf-spine:leaves=4,down=1000000,spines=1,up=1,planes=1");
+  EXPECT_EQ(chosen("leaf-spine:oversubscription=100000", 400'000),
+            "leaf-spine:leaves=4,down=100000,spines=1,up=1,planes=1");
 }
 
 TEST(LeafSpine, RefusesWhatDoesNotFit) {
