@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/random.hpp"
 #include "sim/core/units.hpp"
 
 namespace tandem {
@@ -32,6 +33,13 @@ struct Link {
 
 // Path choice of one flow. Networks with several equal paths hash (src, dst, flow).
 using FlowHash = std::uint32_t;
+
+// The choice of all flows from src to dst in one channel of a collective.
+[[nodiscard]] constexpr FlowHash flow_hash(DeviceId src, DeviceId dst, std::int32_t channel) {
+  return static_cast<FlowHash>(mix((static_cast<std::uint64_t>(src.value) << 32) ^
+                                   static_cast<std::uint64_t>(dst.value) ^
+                                   (static_cast<std::uint64_t>(channel) << 56)));
+}
 
 class Network {
  public:

@@ -1,12 +1,15 @@
 // tandem collective: one collective alone, in nccl-tests' columns.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
 
 #include "sim/cli/output.hpp"
 #include "sim/cli/run_options.hpp"
 #include "sim/cli/subcommand.hpp"
 #include "sim/core/error.hpp"
-#include "sim/core/text.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/study/choices.hpp"
 #include "sim/study/collective_run.hpp"
 
 namespace tandem {
@@ -38,15 +41,22 @@ const std::vector<std::string> kShared{"topology",
                                        "fidelity",
                                        "cfg"};
 
+std::string operations_text() {
+  std::vector<std::string> names;
+  for (const auto operation : collective_operations()) names.push_back(to_text(operation));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 CommandSpec collective_spec() {
   CommandSpec spec;
   spec.synopsis = "tandem collective [options]";
   spec.help =
-      "The time of one collective alone for a range of sizes, as nccl-tests would measure it. algbw is size / time; "
-      "busbw "
-      "is algbw x 2(n-1)/n.";
+      "The time of one collective alone for a range of sizes, as nccl-tests would measure it. A size is the larger of "
+      "what a rank sends and receives. algbw is size / time; busbw is algbw x 2(n-1)/n for all-reduce, x 1 for "
+      "broadcast and x (n-1)/n for the others.";
   const std::string what = "What to measure";
-  spec.options = {{"operation", "NAME", "all-reduce", "the only one so far", what},
+  spec.options = {{"operation", "NAME", "all-reduce", operations_text(), what},
+                  {"root", "RANK", "0", "of broadcast, gather and scatter", what},
                   {"begin", "SIZE", "8B", "smallest size", what, 'b'},
                   {"end", "SIZE", "1GiB", "largest size", what, 'e'},
                   {"factor", "F", "2", "from one size to the next", what, 'f'},
@@ -70,6 +80,15 @@ CollectiveBenchOptions bench_options(const RunConfig& config) {
   return options;
 }
 
+void add_operation(const CommandLine& line, CollectiveBenchOptions& options) {
+  options.operation =
+      with_context("--operation", [&] { return collective_operation_from_text(line.text("operation")); });
+  if (line.has("root") && !has_root(options.operation)) {
+    throw usage_error(fmt::format("--root is for operations that have one, and {} has none", line.text("operation")));
+  }
+  options.root = static_cast<int>(parse_integer(line.text("root"), 0, options.cluster.ranks - 1, "--root"));
+}
+
 std::vector<Bytes> sizes_of(const CommandLine& line) {
   const auto first = with_context("--begin", [&] { return parse_bytes(line.text("begin")); });
   const auto last = with_context("--end", [&] { return parse_bytes(line.text("end")); });
@@ -86,54 +105,95 @@ std::vector<Bytes> sizes_of(const CommandLine& line) {
   return sizes;
 }
 
-Record as_record(const CollectivePoint& point) {
+// nccl-tests counts the elements of a rank's part where the operation cuts buffers into parts.
+std::int64_t count_of(const CollectiveBenchOptions& options, Bytes size) {
+  const bool whole =
+      options.operation == CollectiveOperation::all_reduce || options.operation == CollectiveOperation::broadcast;
+  return size.count() / 4 / (whole ? 1 : options.cluster.ranks);
+}
+
+std::string algorithm_of(const CollectiveBenchOptions& options, const CollectivePoint& point) {
+  return point.choice ? point.choice->picked() : options.algorithm;
+}
+
+Record as_record(const CollectiveBenchOptions& options, const CollectivePoint& point) {
   return {{"size_bytes", "bytes", point.size.count()},
-          {"count", "1", point.size.count() / 4},
+          {"count", "1", count_of(options, point.size)},
           {"type", "1", std::string("float")},
           {"time_s", "s", point.time.count()},
           {"algbw_bytes_per_s", "bytes/s", point.algbw.count()},
           {"busbw_bytes_per_s", "bytes/s", point.busbw.count()},
           {"alpha_beta_time_s", "s", point.alpha_beta.count()},
-          {"simulated_flows", "1", point.flows}};
+          {"simulated_flows", "1", point.flows},
+          {"operation", "1", to_text(options.operation)},
+          {"algorithm", "1", algorithm_of(options, point)}};
+}
+
+// Why `auto` picked what it did: the estimates of all candidates, and what it could not use.
+std::string picks(const std::vector<CollectivePoint>& points) {
+  std::string text = "\npicked by estimate, every link shared by its load:\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& point : points) {
+    if (point.choice) rows.push_back({fmt::format("{} B", point.size.count()), to_text(*point.choice)});
+  }
+  return text + aligned(rows, "  ", false);
 }
 
 // nccl-tests' order and units.
-std::string as_table(const RunConfig& config, const CollectiveBench& bench,
+std::string as_table(const CollectiveBenchOptions& options, const CollectiveBench& bench,
                      const std::vector<CollectivePoint>& points) {
+  const bool picked = !points.empty() && points.front().choice;
   std::vector<std::vector<std::string>> rows{
       {"size (B)", "count (float)", "type", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "alpha-beta (us)"}};
+  if (picked) rows.front().push_back("algorithm");
   for (const auto& point : points) {
-    rows.push_back({fmt::format("{}", point.size.count()), fmt::format("{}", point.size.count() / 4), "float",
+    rows.push_back({fmt::format("{}", point.size.count()), fmt::format("{}", count_of(options, point.size)), "float",
                     fmt::format("{:.2f}", point.time.count() * 1e6), fmt::format("{:.3f}", point.algbw.count() / 1e9),
                     fmt::format("{:.3f}", point.busbw.count() / 1e9),
                     fmt::format("{:.2f}", point.alpha_beta.count() * 1e6)});
+    if (picked) rows.back().push_back(algorithm_of(options, point));
   }
-  return fmt::format("all-reduce, {}, {} ranks on {}\n", config.algorithm, config.cluster.ranks,
+  return fmt::format("{}, {}, {} ranks on {}\n", to_text(options.operation), options.algorithm, options.cluster.ranks,
                      bench.cluster().topology().instance()) +
-         aligned(rows);
+         aligned(rows) + (picked ? picks(points) : "");
+}
+
+void print_json(const CollectiveBenchOptions& options, const std::vector<CollectivePoint>& points) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& point : points) {
+    auto object = to_json_value(as_record(options, point));
+    if (point.choice) object["candidates"] = to_json_value(*point.choice);
+    list.push_back(std::move(object));
+  }
+  print(list.dump(2) + "\n");
 }
 
 int collective_command(const std::vector<std::string>& arguments) {
   const auto line = parse_command_line(collective_spec(), arguments);
   if (!line) return 0;
   const auto format = format_of(*line);
-  if (line->text("operation") != "all-reduce") {
-    throw usage_error(fmt::format("--operation is '{}'{}", line->text("operation"),
-                                  suggestion(line->text("operation"), {"all-reduce"})));
-  }
   const auto sizes = sizes_of(*line);
-  const auto config = parse_run(given_run_options(*line));
-  const CollectiveBench bench(bench_options(config));
+  auto options = bench_options(parse_run(given_run_options(*line)));
+  add_operation(*line, options);
+  const CollectiveBench bench(options);
   std::vector<CollectivePoint> points;
-  std::vector<Record> records;
-  for (const auto size : sizes) {
-    points.push_back(bench.all_reduce(size));
-    records.push_back(as_record(points.back()));
-  }
-  if (format == Format::table) {
-    print(as_table(config, bench, points));
-  } else {
-    print_records(format, records);
+  for (const auto size : sizes) points.push_back(bench.run(size));
+  switch (format) {
+    case Format::table:
+      print(as_table(options, bench, points));
+      break;
+    case Format::json:
+      print_json(options, points);
+      break;
+    case Format::csv: {
+      std::vector<Record> records;
+      for (const auto& point : points) {
+        records.push_back(as_record(options, point));
+        if (point.choice) records.back().push_back({"candidates", "1", to_text(*point.choice)});
+      }
+      print_records(format, records);
+      break;
+    }
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 #include "sim/cli/run_options.hpp"
 #include "sim/cli/subcommand.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/study/choices.hpp"
 #include "sim/study/machine.hpp"
 
 namespace tandem {
@@ -34,6 +35,10 @@ json as_json(const RunConfig& config, const Prediction& prediction) {
   auto object = to_json_value(prediction.row);
   object["wall_time_s"] = prediction.wall_time_s;
   object["assumptions"] = prediction.assumptions;
+  for (const auto& [bytes, choice] : prediction.choices) {
+    object["choices"].push_back(
+        {{"size_bytes", bytes}, {"algorithm", choice.picked()}, {"candidates", to_json_value(choice)}});
+  }
   auto& options = object["options"] = json::object();
   for (const auto& [name, text] : config.options) options[name] = text;
   if (!prediction.explanation.empty()) {

@@ -34,8 +34,12 @@ class BlueConnect final : public CollectiveAlgorithm {
   }
 
   [[nodiscard]] bool by_address() const override { return true; }
-  [[nodiscard]] std::shared_ptr<const CollectiveSchedule> all_reduce(const GroupShape& shape,
-                                                                     Bytes bytes) const override {
+  [[nodiscard]] bool supports(CollectiveOperation operation) const override { return is_nested(operation); }
+
+ protected:
+  [[nodiscard]] std::shared_ptr<const CollectiveSchedule> steps_of(CollectiveOperation operation,
+                                                                   const GroupShape& shape, Bytes bytes,
+                                                                   int) const override {
     if (shape.digits.empty() && shape.workers > 1) {
       throw usage_error(
           fmt::format("blueconnect needs ranks that fill a rectangle of the topology's addresses, which these {} do "
@@ -55,7 +59,7 @@ class BlueConnect final : public CollectiveAlgorithm {
       std::rotate(digits.begin(), digits.begin() + turn, digits.end());
       for (auto& digit : digits) digit.reversed = reversed;
     }
-    return nested_all_reduce(shape.workers, bytes, std::move(digits));
+    return nested_schedule(operation, shape.workers, bytes, std::move(digits));
   }
 
  private:
@@ -65,7 +69,7 @@ class BlueConnect final : public CollectiveAlgorithm {
 
 TANDEM_REGISTER(
     CollectiveAlgorithm, blueconnect, "blueconnect",
-    "nested reduce-scatter over the digits of the topology's addresses, then all-gather",
+    "reduce-scatter over the digits of the topology's addresses, one after the other, then all-gather; or either",
     [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
       return std::make_unique<BlueConnect>(arguments.text("exchange"), arguments.boolean("rotate"));
     },

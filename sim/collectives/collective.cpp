@@ -1,5 +1,8 @@
 #include "sim/collectives/collective.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
@@ -43,7 +46,46 @@ std::vector<int> rectangle(const std::vector<int>& radices, const std::vector<De
   return product == static_cast<std::int64_t>(devices.size()) ? sides : std::vector<int>{};
 }
 
+Error unsupported(CollectiveOperation operation) {
+  const auto& registry = Registry<CollectiveAlgorithm>::instance();
+  std::vector<std::string> able;
+  for (const auto& name : registry.names()) {
+    try {
+      if (registry.make(name)->supports(operation)) able.push_back(name);
+    } catch (const Error&) {
+      // one that cannot be made without parameters is not what a message should point at
+    }
+  }
+  return usage_error(fmt::format("this collective algorithm does not know {}; these do: {}", to_text(operation),
+                                 fmt::join(able, ", ")));
+}
+
 }  // namespace
+
+std::shared_ptr<const CollectiveSchedule> CollectiveAlgorithm::schedule(CollectiveOperation operation,
+                                                                        const GroupShape& shape, Bytes bytes,
+                                                                        int root) const {
+  if (!supports(operation)) throw unsupported(operation);
+  if (root < 0 || root >= shape.workers) {
+    throw internal_error(fmt::format("member {} of {} as the root", root, shape.workers));
+  }
+  if (operation == CollectiveOperation::all_reduce) return all_reduce(shape, bytes);
+  return steps_of(operation, shape, bytes, root);
+}
+
+std::shared_ptr<const CollectiveSchedule> CollectiveAlgorithm::all_reduce(const GroupShape& shape, Bytes bytes) const {
+  if (!supports(CollectiveOperation::all_reduce)) throw unsupported(CollectiveOperation::all_reduce);
+  return steps_of(CollectiveOperation::all_reduce, shape, bytes, 0);
+}
+
+std::shared_ptr<const CollectiveSchedule> CollectiveAlgorithm::steps_of(CollectiveOperation operation,
+                                                                        const GroupShape&, Bytes, int) const {
+  throw internal_error(fmt::format("a collective algorithm supports {} and has no steps for it", to_text(operation)));
+}
+
+std::optional<CollectiveChoice> CollectiveAlgorithm::choose(const CollectiveRequest&, const CollectiveSite&) const {
+  return {};
+}
 
 GroupShape group_shape(const Network& network, const std::vector<DeviceId>& devices, int devices_per_node) {
   GroupShape shape;
@@ -78,22 +120,37 @@ std::vector<PiecePlan> cut_into_pieces(Bytes bytes, int channels, Bytes chunk) {
   for (int c = 0; c < channels; ++c) {
     const auto share = part_of({0, bytes.count()}, channels, c).size();
     const auto chunks = chunk.count() > 0 ? std::max<std::int64_t>(1, (share + chunk.count() - 1) / chunk.count()) : 1;
-    if (chunks > 1'000'000) throw usage_error("a chunk that small cuts one all-reduce into more than a million pieces");
+    if (chunks > 1'000'000) throw usage_error("a chunk that small cuts one collective into more than a million pieces");
     for (std::int64_t k = 0; k < chunks; ++k) pieces.push_back({c, Bytes(part_of({0, share}, chunks, k).size())});
+  }
+  return pieces;
+}
+
+std::vector<CollectivePiece> collective_pieces(const CollectiveAlgorithm& algorithm, const CollectiveRequest& request) {
+  std::vector<CollectivePiece> pieces;
+  auto shape = request.shape;
+  for (const auto& piece : cut_into_pieces(request.bytes, request.channels, request.chunk)) {
+    const bool as_before =
+        !pieces.empty() && pieces.back().channel == piece.channel && pieces.back().schedule->bytes() == piece.bytes;
+    shape.channel = piece.channel;
+    pieces.push_back(
+        {as_before ? pieces.back().schedule : algorithm.schedule(request.operation, shape, piece.bytes, request.root),
+         piece.channel});
   }
   return pieces;
 }
 
 std::vector<CollectivePiece> all_reduce_pieces(const CollectiveAlgorithm& algorithm, GroupShape shape, Bytes bytes,
                                                int channels, Bytes chunk) {
-  std::vector<CollectivePiece> pieces;
-  for (const auto& piece : cut_into_pieces(bytes, channels, chunk)) {
-    const bool as_before =
-        !pieces.empty() && pieces.back().channel == piece.channel && pieces.back().schedule->bytes() == piece.bytes;
-    shape.channel = piece.channel;
-    pieces.push_back({as_before ? pieces.back().schedule : algorithm.all_reduce(shape, piece.bytes), piece.channel});
-  }
-  return pieces;
+  return collective_pieces(algorithm, {CollectiveOperation::all_reduce, std::move(shape), bytes, channels, chunk, 0});
+}
+
+PlannedCollective plan_collective(const CollectiveAlgorithm& algorithm, const CollectiveRequest& request,
+                                  const CollectiveSite& site) {
+  auto choice = algorithm.choose(request, site);
+  if (!choice) return {collective_pieces(algorithm, request), {}};
+  const auto picked = Registry<CollectiveAlgorithm>::instance().make(choice->picked());
+  return {collective_pieces(*picked, request), std::move(choice)};
 }
 
 }  // namespace tandem

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "platforms/network.hpp"
+#include "sim/collectives/operation.hpp"
 #include "sim/core/registry.hpp"
+#include "sim/estimate/alpha_beta.hpp"
 #include "sim/ir/collective_schedule.hpp"
 #include "sim/ir/op.hpp"
 
@@ -32,10 +35,38 @@ struct GroupShape {
   int channel = 0;
 };
 
+// One operation of a group as it will run.
+struct CollectiveRequest {
+  CollectiveOperation operation = CollectiveOperation::all_reduce;
+  GroupShape shape;
+  Bytes bytes{};
+  int channels = 1;
+  Bytes chunk{};  // 0: not cut
+  int root = 0;   // member
+};
+
+// Where it will run, for algorithms that choose by what the choice costs.
+struct CollectiveSite {
+  const Network& network;
+  const std::vector<DeviceId>& devices;  // of the members
+  AlphaBetaOptions costs;
+};
+
+// A choice between algorithms, and why: the candidates in order of their estimates, then those that cannot do it.
+struct CollectiveChoice {
+  struct Candidate {
+    std::string algorithm;
+    Seconds estimate{};
+    std::string refusal;  // why it cannot; empty where it can
+  };
+  std::vector<Candidate> candidates;
+  [[nodiscard]] const std::string& picked() const { return candidates.front().algorithm; }
+};
+
 class CollectiveAlgorithm {
  public:
   static constexpr const char* plugin_kind = "collective";
-  static constexpr const char* plugin_help = "all-reduce algorithms";
+  static constexpr const char* plugin_help = "algorithms of all-reduce and other collective operations";
   struct PluginContext {};
 
   virtual ~CollectiveAlgorithm() = default;
@@ -43,9 +74,29 @@ class CollectiveAlgorithm {
   [[nodiscard]] virtual int servers(int workers) const { return 0 * workers; }
   // Whether members must stand in order of address (digit-wise algorithms) and not of rank.
   [[nodiscard]] virtual bool by_address() const { return false; }
-  // Sums `bytes` bytes over the workers, the result on every worker. Usage error where the shape does not allow it.
+  [[nodiscard]] virtual bool supports(CollectiveOperation operation) const {
+    return operation == CollectiveOperation::all_reduce;
+  }
+
+  // The steps of an operation (operation.hpp) on buffers of `bytes` bytes; `root` is a member. Usage error where the
+  // algorithm does not know the operation, or the shape does not allow it.
+  [[nodiscard]] std::shared_ptr<const CollectiveSchedule> schedule(CollectiveOperation operation,
+                                                                   const GroupShape& shape, Bytes bytes,
+                                                                   int root = 0) const;
+  // The same for all-reduce: what an algorithm that knows nothing else overrides.
   [[nodiscard]] virtual std::shared_ptr<const CollectiveSchedule> all_reduce(const GroupShape& shape,
-                                                                             Bytes bytes) const = 0;
+                                                                             Bytes bytes) const;
+
+  // An algorithm that stands for others says here which of them serves the request best. Nothing where the algorithm
+  // does the work itself.
+  [[nodiscard]] virtual std::optional<CollectiveChoice> choose(const CollectiveRequest& request,
+                                                               const CollectiveSite& site) const;
+
+ protected:
+  // Of the operations that it supports, for algorithms that know several.
+  [[nodiscard]] virtual std::shared_ptr<const CollectiveSchedule> steps_of(CollectiveOperation operation,
+                                                                           const GroupShape& shape, Bytes bytes,
+                                                                           int root) const;
 };
 
 // The group of these devices (workers only; by_address: devices in ascending order), nodes of `devices_per_node`.
@@ -60,8 +111,18 @@ struct PiecePlan {
 };
 [[nodiscard]] std::vector<PiecePlan> cut_into_pieces(Bytes bytes, int channels, Bytes chunk);
 
-// The same as pieces of one all-reduce operation; pieces of one channel and size share a schedule.
+// The same as pieces of one operation; pieces of one channel and size share a schedule.
+[[nodiscard]] std::vector<CollectivePiece> collective_pieces(const CollectiveAlgorithm& algorithm,
+                                                             const CollectiveRequest& request);
 [[nodiscard]] std::vector<CollectivePiece> all_reduce_pieces(const CollectiveAlgorithm& algorithm, GroupShape shape,
                                                              Bytes bytes, int channels, Bytes chunk);
+
+// The same, and the choice where the algorithm leaves the work to another.
+struct PlannedCollective {
+  std::vector<CollectivePiece> pieces;
+  std::optional<CollectiveChoice> choice;
+};
+[[nodiscard]] PlannedCollective plan_collective(const CollectiveAlgorithm& algorithm, const CollectiveRequest& request,
+                                                const CollectiveSite& site);
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
-// Hierarchical all-reduce, in the form with parallel inter-node rings: reduce-scatter inside each node, then one
-// all-reduce between nodes for every local position at once, then all-gather inside each node. With g members a node
-// and k nodes: intra (g-1)/g n each way, inter 2(k-1)/k n/g on each position.
+// Hierarchical all-reduce (and either half of it), in the form with parallel inter-node rings: reduce-scatter inside
+// each node, then one all-reduce between nodes for every local position at once, then all-gather inside each node. With
+// g members a node and k nodes: intra (g-1)/g n each way, inter 2(k-1)/k n/g on each position.
 #include "sim/collectives/collective.hpp"
 #include "sim/collectives/nested.hpp"
 #include "sim/core/error.hpp"
@@ -12,15 +12,20 @@ class Hierarchical final : public CollectiveAlgorithm {
  public:
   Hierarchical(Exchange intra, Exchange inter) : intra_(intra), inter_(inter) {}
 
-  [[nodiscard]] std::shared_ptr<const CollectiveSchedule> all_reduce(const GroupShape& shape,
-                                                                     Bytes bytes) const override {
+  [[nodiscard]] bool supports(CollectiveOperation operation) const override { return is_nested(operation); }
+
+ protected:
+  [[nodiscard]] std::shared_ptr<const CollectiveSchedule> steps_of(CollectiveOperation operation,
+                                                                   const GroupShape& shape, Bytes bytes,
+                                                                   int) const override {
     if (shape.node_size == 0) {
       throw usage_error(
-          "hierarchical all-reduce needs nodes with equally many ranks, in order of rank; use ring, or another "
+          "hierarchical collectives need nodes with equally many ranks, in order of rank; use ring, or another "
           "--placement");
     }
     const int nodes = shape.workers / shape.node_size;
-    return nested_all_reduce(shape.workers, bytes, {{shape.node_size, 1, intra_}, {nodes, shape.node_size, inter_}});
+    return nested_schedule(operation, shape.workers, bytes,
+                           {{shape.node_size, 1, intra_}, {nodes, shape.node_size, inter_}});
   }
 
  private:
@@ -28,14 +33,15 @@ class Hierarchical final : public CollectiveAlgorithm {
   Exchange inter_;
 };
 
-TANDEM_REGISTER(CollectiveAlgorithm, hierarchical, "hierarchical",
-                "reduce-scatter in each node, parallel all-reduces between nodes, all-gather in each node",
-                [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
-                  return std::make_unique<Hierarchical>(exchange_from_text(arguments.text("intra")),
-                                                        exchange_from_text(arguments.text("inter")));
-                },
-                {{"intra", ParameterType::text, "ring", "exchange inside a node: ring, direct or halving"},
-                 {"inter", ParameterType::text, "ring", "exchange between nodes: ring, direct or halving"}})
+TANDEM_REGISTER(
+    CollectiveAlgorithm, hierarchical, "hierarchical",
+    "reduce-scatter in each node, parallel all-reduces between nodes, all-gather in each node; or half of it",
+    [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
+      return std::make_unique<Hierarchical>(exchange_from_text(arguments.text("intra")),
+                                            exchange_from_text(arguments.text("inter")));
+    },
+    {{"intra", ParameterType::text, "ring", "exchange inside a node: ring, direct or halving"},
+     {"inter", ParameterType::text, "ring", "exchange between nodes: ring, direct or halving"}})
 
 }  // namespace
 }  // namespace tandem

@@ -21,14 +21,18 @@ int steps_of(const NestedDigit& digit) {
   return 0;
 }
 
-class NestedAllReduce final : public CollectiveSchedule {
+class Nested final : public CollectiveSchedule {
  public:
-  NestedAllReduce(int members, Bytes bytes, std::vector<NestedDigit> digits)
-      : CollectiveSchedule(members, bytes), digits_(std::move(digits)) {
+  Nested(CollectiveOperation operation, int members, Bytes bytes, std::vector<NestedDigit> digits)
+      : CollectiveSchedule(members, bytes),
+        digits_(std::move(digits)),
+        reduces_(operation != CollectiveOperation::all_gather),
+        gathers_(operation != CollectiveOperation::reduce_scatter) {
     for (const auto& digit : digits_) half_ += steps_of(digit);
   }
 
-  [[nodiscard]] int steps() const override { return 2 * half_; }
+  [[nodiscard]] int steps() const override { return (reduces_ && gathers_ ? 2 : 1) * half_; }
+  [[nodiscard]] ByteRange own(int member) const override { return range_before(member, digits_.size()); }
 
   void sends(int step, int member, std::vector<Send>& out) const override {
     out.clear();
@@ -74,9 +78,11 @@ class NestedAllReduce final : public CollectiveSchedule {
   [[nodiscard]] int stage(int step) const override {
     const auto where = locate(step);
     const auto digit = static_cast<int>(where.digit);
-    return where.gather ? 2 * static_cast<int>(digits_.size()) - 1 - digit : digit;
+    return where.gather ? stages() - 1 - digit : digit;
   }
-  [[nodiscard]] int stages() const override { return 2 * static_cast<int>(digits_.size()); }
+  [[nodiscard]] int stages() const override {
+    return (reduces_ && gathers_ ? 2 : 1) * static_cast<int>(digits_.size());
+  }
 
  private:
   struct Where {
@@ -86,13 +92,13 @@ class NestedAllReduce final : public CollectiveSchedule {
   };
 
   [[nodiscard]] Where locate(int step) const {
-    if (step < half_) {
+    if (reduces_ && step < half_) {
       for (std::size_t l = 0; l < digits_.size(); ++l) {
         if (step < steps_of(digits_[l])) return {l, step, false};
         step -= steps_of(digits_[l]);
       }
     } else {
-      step -= half_;
+      if (reduces_) step -= half_;
       for (std::size_t l = digits_.size(); l-- > 0;) {
         if (step < steps_of(digits_[l])) return {l, step, true};
         step -= steps_of(digits_[l]);
@@ -111,7 +117,9 @@ class NestedAllReduce final : public CollectiveSchedule {
   }
 
   std::vector<NestedDigit> digits_;
-  int half_ = 0;
+  bool reduces_;
+  bool gathers_;
+  int half_ = 0;  // steps of either
 };
 
 }  // namespace
@@ -123,14 +131,25 @@ Exchange exchange_from_text(const std::string& text) {
   throw usage_error(fmt::format("'{}' is not an exchange: known are ring, direct and halving", text));
 }
 
-std::shared_ptr<const CollectiveSchedule> nested_all_reduce(int members, Bytes bytes, std::vector<NestedDigit> digits) {
+bool is_nested(CollectiveOperation operation) {
+  return operation == CollectiveOperation::all_reduce || operation == CollectiveOperation::reduce_scatter ||
+         operation == CollectiveOperation::all_gather;
+}
+
+std::shared_ptr<const CollectiveSchedule> nested_schedule(CollectiveOperation operation, int members, Bytes bytes,
+                                                          std::vector<NestedDigit> digits) {
+  if (!is_nested(operation)) throw internal_error(fmt::format("{} is not nested", to_text(operation)));
   std::erase_if(digits, [](const auto& digit) { return digit.radix <= 1; });
   for (const auto& digit : digits) {
     if (digit.exchange == Exchange::halving && !is_power_of_two(digit.radix)) {
       throw usage_error(fmt::format("halving needs a power of two, but a digit has {} members", digit.radix));
     }
   }
-  return std::make_shared<NestedAllReduce>(members, bytes, std::move(digits));
+  return std::make_shared<Nested>(operation, members, bytes, std::move(digits));
+}
+
+std::shared_ptr<const CollectiveSchedule> nested_all_reduce(int members, Bytes bytes, std::vector<NestedDigit> digits) {
+  return nested_schedule(CollectiveOperation::all_reduce, members, bytes, std::move(digits));
 }
 
 }  // namespace tandem

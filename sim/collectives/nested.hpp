@@ -1,12 +1,14 @@
 // Reduce-scatter digit by digit, then all-gather in the opposite order: the common form of ring, direct,
 // halving-doubling, hierarchical and BlueConnect all-reduce. After the reduce-scatter over a digit a member owns one
-// part of what it held before, chosen by its value of that digit (Cho et al., BlueConnect, MLSys 2019).
+// part of what it held before, chosen by its value of that digit (Cho et al., BlueConnect, MLSys 2019). Either half
+// alone is the operation of its name; in both a member's own part is chosen by its digits, the first one first.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/collectives/operation.hpp"
 #include "sim/ir/collective_schedule.hpp"
 
 namespace tandem {
@@ -28,6 +30,11 @@ struct NestedDigit {
 // Digits in the order in which they are reduced. Usage error where a halving digit is not a power of two.
 [[nodiscard]] std::shared_ptr<const CollectiveSchedule> nested_all_reduce(int members, Bytes bytes,
                                                                           std::vector<NestedDigit> digits);
+// The same for any operation that is_nested.
+[[nodiscard]] std::shared_ptr<const CollectiveSchedule> nested_schedule(CollectiveOperation operation, int members,
+                                                                        Bytes bytes, std::vector<NestedDigit> digits);
+// All-reduce, reduce-scatter, all-gather.
+[[nodiscard]] bool is_nested(CollectiveOperation operation);
 
 [[nodiscard]] constexpr bool is_power_of_two(int n) {
   return n > 0 && (n & (n - 1)) == 0;

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "sim/core/error.hpp"
-#include "sim/core/random.hpp"
 
 namespace tandem {
 namespace {
@@ -675,9 +674,7 @@ void Executor::route(const Transfer& transfer) {
   const auto to = placement_[transfer.receiver.index()];
   const auto& op = history_.ops[static_cast<std::size_t>(transfer.op)].op;
   const auto channel = transfer.piece < 0 ? 0 : op.pieces[static_cast<std::size_t>(transfer.piece)].channel;
-  const auto hash = mix((static_cast<std::uint64_t>(from.value) << 32) ^ static_cast<std::uint64_t>(to.value) ^
-                        (static_cast<std::uint64_t>(channel) << 56));
-  network_.route(from, to, static_cast<FlowHash>(hash), path_);
+  network_.route(from, to, flow_hash(from, to, channel), path_);
 }
 
 // Waits for the latency outside of the flow: SimGrid's CM02 would give flows of higher latency a smaller share.

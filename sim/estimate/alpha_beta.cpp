@@ -1,71 +1,173 @@
 #include "sim/estimate/alpha_beta.hpp"
 
 #include <algorithm>
-#include <map>
 
 namespace tandem {
 namespace {
 
-// Loads of one step.
-class StepCost {
+// Bytes by link; links that carry nothing cost nothing to look at.
+class Loads {
  public:
-  StepCost(const Network& network, const std::vector<DeviceId>& devices, const AlphaBetaOptions& options)
-      : network_(network), devices_(devices), options_(options) {}
+  explicit Loads(const Network& network) : network_(network), bytes_(network.links().size(), 0) {}
 
-  void add(const CollectiveSchedule& schedule, int step) {
+  void add(LinkId link, std::int64_t bytes) {
+    auto& sum = bytes_[link.index()];
+    if (sum == 0) loaded_.push_back(link);
+    sum += bytes;
+  }
+  // The longest that a link needs for its load.
+  [[nodiscard]] Seconds slowest(double bandwidth_factor) const {
+    Seconds longest{};
+    for (const auto link : loaded_) {
+      longest = std::max(longest, Bytes(bytes_[link.index()]) / (network_.link(link).bandwidth * bandwidth_factor));
+    }
+    return longest;
+  }
+  void clear() {
+    for (const auto link : loaded_) bytes_[link.index()] = 0;
+    loaded_.clear();
+  }
+
+ private:
+  const Network& network_;
+  std::vector<std::int64_t> bytes_;
+  std::vector<LinkId> loaded_;
+};
+
+// One chunk of every channel, all of them step by step.
+class Wave {
+ public:
+  Wave(std::vector<CollectivePiece> channels, const Network& network, const std::vector<DeviceId>& devices,
+       const AlphaBetaOptions& options)
+      : channels_(std::move(channels)),
+        network_(network),
+        devices_(devices),
+        options_(options),
+        step_loads_{Loads(network), Loads(network)},
+        wave_loads_{Loads(network), Loads(network)},
+        occupied_(channels_.size()) {}
+
+  // `followed`: find out, too, how long the wave holds up the next one.
+  void run(bool followed) {
+    int steps = 0;
+    for (const auto& channel : channels_) steps = std::max(steps, channel.schedule->steps());
+    for (int step = 0; step < steps; ++step) {
+      latency_ = slowest_message_ = Seconds{};
+      for (auto& loads : step_loads_) loads.clear();
+      for (auto& occupied : occupied_) occupied.senders.clear();
+      for (std::size_t c = 0; c < channels_.size(); ++c) {
+        if (step < channels_[c].schedule->steps()) add_step(c, step, followed);
+      }
+      const auto time = latency_ + std::max(slowest_message_, longest(step_loads_));
+      total_ += time;
+      if (followed) occupy(step, time);
+    }
+  }
+
+  [[nodiscard]] Seconds total() const { return total_; }
+  [[nodiscard]] Seconds period() const {
+    auto period = longest(wave_loads_);
+    for (const auto& occupied : occupied_) period = std::max(period, occupied.longest);
+    return period;
+  }
+
+ private:
+  // How long members of one channel are busy sending in the stage that the channel is in.
+  struct Occupied {
+    int stage = 0;
+    std::vector<Seconds> members;
+    std::vector<std::size_t> senders;  // of the step
+    Seconds longest{};                 // of all members and stages so far
+  };
+
+  void add_step(std::size_t channel, int step, bool followed) {
+    const auto& schedule = *channels_[channel].schedule;
     for (int member = 0; member < schedule.members(); ++member) {
       schedule.sends(step, member, sends_);
+      const auto from = devices_[static_cast<std::size_t>(member)];
+      if (followed && !sends_.empty()) occupied_[channel].senders.push_back(static_cast<std::size_t>(member));
       for (const auto& send : sends_) {
-        network_.route(devices_[static_cast<std::size_t>(member)], devices_[static_cast<std::size_t>(send.to)], 0,
-                       path_);
+        const auto to = devices_[static_cast<std::size_t>(send.to)];
+        network_.route(from, to, options_.shared_inside ? flow_hash(from, to, channels_[channel].channel) : 0, path_);
         if (path_.empty()) continue;
         latency_ = std::max(latency_, network_.route_latency(path_) * options_.latency_factor + options_.overhead);
-        first_loads_[path_.front()] += send.range.size();
-        last_loads_[path_.back()] += send.range.size();
-        for (const auto id : path_) slowest_ = std::max(slowest_, Bytes(send.range.size()) / bandwidth(id));
+        add_message(send.range.size(), followed);
       }
     }
   }
 
-  [[nodiscard]] Seconds total() const {
-    auto slowest = slowest_;
-    for (const auto* loads : {&first_loads_, &last_loads_}) {
-      for (const auto& [id, bytes] : *loads) slowest = std::max(slowest, Bytes(bytes) / bandwidth(id));
+  void add_message(std::int64_t bytes, bool followed) {
+    const auto load = [&](std::size_t kind, LinkId link) {
+      step_loads_[kind].add(link, bytes);
+      if (followed) wave_loads_[kind].add(link, bytes);
+    };
+    if (options_.shared_inside) {
+      for (const auto link : path_) load(0, link);
+      return;
     }
-    return latency_ + slowest;
+    load(0, path_.front());
+    load(1, path_.back());
+    for (const auto link : path_) {
+      slowest_message_ =
+          std::max(slowest_message_, Bytes(bytes) / (network_.link(link).bandwidth * options_.bandwidth_factor));
+    }
   }
 
- private:
-  [[nodiscard]] BytesPerSecond bandwidth(LinkId id) const {
-    return network_.link(id).bandwidth * options_.bandwidth_factor;
+  void occupy(int step, Seconds time) {
+    for (std::size_t c = 0; c < channels_.size(); ++c) {
+      auto& occupied = occupied_[c];
+      const auto& schedule = *channels_[c].schedule;
+      if (step >= schedule.steps()) continue;
+      if (step == 0 || schedule.stage(step) != occupied.stage) {
+        occupied.stage = schedule.stage(step);
+        occupied.members.assign(static_cast<std::size_t>(schedule.members()), Seconds{});
+      }
+      for (const auto member : occupied.senders) {
+        occupied.members[member] += time;
+        occupied.longest = std::max(occupied.longest, occupied.members[member]);
+      }
+    }
   }
 
+  [[nodiscard]] Seconds longest(const Loads (&loads)[2]) const {
+    return std::max(loads[0].slowest(options_.bandwidth_factor), loads[1].slowest(options_.bandwidth_factor));
+  }
+
+  std::vector<CollectivePiece> channels_;
   const Network& network_;
   const std::vector<DeviceId>& devices_;
   const AlphaBetaOptions& options_;
   std::vector<Send> sends_;
   std::vector<LinkId> path_;
-  std::map<LinkId, std::int64_t> first_loads_;
-  std::map<LinkId, std::int64_t> last_loads_;
+  // First and last links apart: a direct link is both, and carries its load once. All are in the former where links
+  // inside are shared.
+  Loads step_loads_[2];
+  Loads wave_loads_[2];
+  std::vector<Occupied> occupied_;  // by channel
   Seconds latency_{};
-  Seconds slowest_{};  // one message over the narrowest link of its route
+  Seconds slowest_message_{};  // over the narrowest link of its route
+  Seconds total_{};
 };
 
 }  // namespace
 
 Seconds alpha_beta_time(const std::vector<CollectivePiece>& pieces, const Network& network,
                         const std::vector<DeviceId>& devices, const AlphaBetaOptions& options) {
-  int steps = 0;
-  for (const auto& piece : pieces) steps = std::max(steps, piece.schedule->steps());
-  Seconds total{};
-  for (int step = 0; step < steps; ++step) {
-    StepCost cost(network, devices, options);
-    for (const auto& piece : pieces) {
-      if (step < piece.schedule->steps()) cost.add(*piece.schedule, step);
+  // The first chunk of a channel is its largest, and by at most a byte.
+  std::vector<CollectivePiece> channels;
+  std::vector<int> chunks;
+  for (const auto& piece : pieces) {
+    if (channels.empty() || channels.back().channel != piece.channel) {
+      channels.push_back(piece);
+      chunks.push_back(0);
     }
-    total += cost.total();
+    ++chunks.back();
   }
-  return total;
+  if (channels.empty()) return Seconds{};
+  const int most = *std::max_element(chunks.begin(), chunks.end());
+  Wave wave(std::move(channels), network, devices, options);
+  wave.run(most > 1);
+  return wave.total() + wave.period() * (most - 1);
 }
 
 }  // namespace tandem

@@ -12,12 +12,16 @@ namespace tandem {
 struct AlphaBetaOptions {
   Seconds overhead{};  // of a step, added to the route's latency
   double bandwidth_factor = 1;
-  double latency_factor = 1;  // of links only
+  double latency_factor = 1;   // of links only
+  bool shared_inside = false;  // links inside the network are shared too, by the flows that will take them
 };
 
-// `pieces`: one a channel, which take their steps together; `devices[m]` is the device of member m. A step costs the
-// largest route latency plus the overhead, plus the largest load on the first or last link of its routes over that
-// link's bandwidth.
+// `devices[m]` is the device of member m; channels take their steps together. A step costs the largest route latency
+// plus the overhead, plus the largest load on a link over that link's bandwidth: the first and last link of each route,
+// or with `shared_inside` every link.
+//
+// Chunks of a channel follow each other: the first one costs all its steps, and each one behind it what holds it up
+// most, the steps in which one member sends within one stage, or all bytes of a chunk on one link.
 [[nodiscard]] Seconds alpha_beta_time(const std::vector<CollectivePiece>& pieces, const Network& network,
                                       const std::vector<DeviceId>& devices, const AlphaBetaOptions& options);
 

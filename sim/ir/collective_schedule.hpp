@@ -3,6 +3,9 @@
 // A collective works on one buffer of `bytes()` bytes that every contributing member holds its own version of. A step
 // is a set of transfers; a member enters step k+1 when its own sends and receives of step k are done, so a step is not
 // a barrier. A transfer carries a byte range, which the receiver adds to its own (reduce) or overwrites it with.
+//
+// All-to-all has p x p blocks, one for each sender and receiver; its byte ranges lie in the members' send buffers, one
+// behind the other: block (i, j) is part j of the i-th `bytes()` bytes.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +50,12 @@ class CollectiveSchedule {
   virtual void sends(int step, int member, std::vector<Send>& out) const = 0;
   // How many messages `member` receives in `step`.
   [[nodiscard]] virtual int receives(int step, int member) const = 0;
+
+  // Where byte ranges end: the buffer, or all-to-all's buffers of all members.
+  [[nodiscard]] virtual std::int64_t extent() const { return bytes_.count(); }
+  // What a member keeps of reduce-scatter and scatter, and brings to all-gather and gather. These parts are disjoint,
+  // cover the buffer and differ by at most one byte; their order is the algorithm's.
+  [[nodiscard]] virtual ByteRange own(int member) const { return part_of({0, bytes_.count()}, members_, member); }
 
   // Steps of one stage use the same links; with chunks, a member works on one chunk a stage at a time, and different
   // stages on different chunks at once (pipelining).

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "sim/core/error.hpp"
 
@@ -73,6 +74,27 @@ void add_pauses(const Trace& trace, TrainingSteps& steps) {
   }
 }
 
+// Buckets of one size share what was planned for it.
+void add_buckets(LoweredProgram& lowered, const std::vector<std::int32_t>& gradient_ready,
+                 const std::function<PlannedCollective(Bytes)>& plan) {
+  std::map<std::int64_t, std::vector<CollectivePiece>> known;
+  for (std::size_t b = 0; b < lowered.buckets.size(); ++b) {
+    const auto& bucket = lowered.buckets[b];
+    TrainingSteps::Bucket step;
+    step.name = fmt::format("all-reduce bucket {}", b);
+    step.ready_after =
+        std::max(0, gradient_ready[lowered.arrival[static_cast<std::size_t>(bucket.ready_after)].layer.index()]);
+    const auto [pieces, is_new] = known.try_emplace(bucket.bytes.count());
+    if (is_new) {
+      auto planned = plan(bucket.bytes);
+      pieces->second = std::move(planned.pieces);
+      if (planned.choice) lowered.choices.emplace(bucket.bytes.count(), std::move(*planned.choice));
+    }
+    step.pieces = pieces->second;
+    lowered.steps.buckets.push_back(std::move(step));
+  }
+}
+
 }  // namespace
 
 std::vector<GradientTensor> gradient_arrival(const Plan& plan) {
@@ -101,6 +123,8 @@ CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Clu
     for (int s = 0; s < servers; ++s) order.push_back(Rank{workers + s});
     group.ranks = RankSet::list(std::move(order));
   }
+  for (int s = 0; s < servers; ++s) devices.push_back(placement[static_cast<std::size_t>(workers + s)]);
+  group.devices = std::move(devices);
   return group;
 }
 
@@ -125,15 +149,11 @@ LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluste
 
   lowered.arrival = gradient_arrival(plan);
   lowered.buckets = schedule->buckets(lowered.arrival);
-  for (std::size_t b = 0; b < lowered.buckets.size(); ++b) {
-    const auto& bucket = lowered.buckets[b];
-    TrainingSteps::Bucket step;
-    step.name = fmt::format("all-reduce bucket {}", b);
-    step.ready_after =
-        std::max(0, gradient_ready[lowered.arrival[static_cast<std::size_t>(bucket.ready_after)].layer.index()]);
-    step.pieces = all_reduce_pieces(*algorithm, group.shape, bucket.bytes, options.channels, options.chunk);
-    steps.buckets.push_back(std::move(step));
-  }
+  add_buckets(lowered, gradient_ready, [&](Bytes bytes) {
+    return plan_collective(*algorithm,
+                           {CollectiveOperation::all_reduce, group.shape, bytes, options.channels, options.chunk, 0},
+                           {cluster, group.devices, options.costs});
+  });
   if (!steps.buckets.empty() && steps.backward.empty()) {
     throw input_error(fmt::format("the trace of {} has no backward times", compute.trace().model));
   }

@@ -1,6 +1,7 @@
 // Plan + gradient schedule + synchronization strategy + collective algorithm -> Program.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct LoweringOptions {
   int channels = 1;
   Bytes chunk{};           // 0: not cut
   bool overheads = false;  // the trace's time outside of layers counts too
+  AlphaBetaOptions costs;  // of the network, for algorithms that choose by it
 };
 
 struct LoweredProgram {
@@ -30,6 +32,8 @@ struct LoweredProgram {
   std::vector<GradientBucket> buckets;
   std::vector<GradientTensor> arrival;
   TrainingSteps steps;
+  // By the bytes of a bucket, where the algorithm leaves the work to another.
+  std::map<std::int64_t, CollectiveChoice> choices;
 };
 
 // The order in which a backward pass over the layers produces gradients: layers, and tensors within a layer, in
@@ -44,6 +48,7 @@ struct LoweredProgram {
 struct CollectiveGroup {
   RankSet ranks;
   GroupShape shape;
+  std::vector<DeviceId> devices;  // of the members
 };
 [[nodiscard]] CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Cluster& cluster,
                                                const std::vector<DeviceId>& placement, int workers);

@@ -30,36 +30,53 @@ CollectiveBench::CollectiveBench(const CollectiveBenchOptions& options)
   cluster_ = std::move(machine.cluster);
   placement_ = std::move(machine.placement);
   group_ = collective_group(*algorithm_, *cluster_, placement_, workers);
+  if (options.root < 0 || options.root >= workers) {
+    throw usage_error(fmt::format("the root is rank {}: it must be one of 0 to {}", options.root, workers - 1));
+  }
 }
 
-CollectivePoint CollectiveBench::all_reduce(Bytes size) const {
+CollectivePoint CollectiveBench::run(Bytes size) const {
+  const AlphaBetaOptions costs{options_.step_overhead, options_.network.bandwidth_factor,
+                               options_.network.latency_factor};
+  CollectiveRequest request{options_.operation, group_.shape,   size,
+                            options_.channels,  options_.chunk, group_.ranks.index_of(Rank{options_.root})};
+  auto planned = with_context(options_.algorithm, [&] {
+    return plan_collective(*algorithm_, request, {*cluster_, group_.devices, costs});
+  });
+  const auto& name = planned.choice ? planned.choice->picked() : options_.algorithm;
+
   Op op;
   op.kind = Op::Kind::collective;
-  op.name = fmt::format("all-reduce {}", to_text(size));
+  op.name = fmt::format("{} {}", to_text(options_.operation), to_text(size));
   op.ranks = group_.ranks;
-  op.pieces = all_reduce_pieces(*algorithm_, group_.shape, size, options_.channels, options_.chunk);
+  op.pieces = std::move(planned.pieces);
   if (options_.fidelity == "auto") {
-    check_effort(effort_of(op.pieces), fmt::format("{} ranks with '{}'", options_.cluster.ranks, options_.algorithm));
+    check_effort(effort_of(op.pieces), fmt::format("{} ranks with '{}'", options_.cluster.ranks, name));
   }
   StaticProgram program(static_cast<int>(placement_.size()),
                         {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
   RunOptions run_options;
   run_options.network = options_.network;
-  const auto result = run({{&program, placement_, Seconds{}, executor_options(options_), {}}}, *cluster_, run_options);
+  const auto result =
+      tandem::run({{&program, placement_, Seconds{}, executor_options(options_), {}}}, *cluster_, run_options);
 
-  std::vector<DeviceId> devices;
-  for (int m = 0; m < group_.ranks.size(); ++m) devices.push_back(placement_[group_.ranks.at(m).index()]);
   CollectivePoint point;
   point.size = size;
   point.time = result.jobs.at(0).makespan;
-  point.alpha_beta = alpha_beta_time(
-      all_reduce_pieces(*algorithm_, group_.shape, size, options_.channels, Bytes(0)), *cluster_, devices,
-      {options_.step_overhead, options_.network.bandwidth_factor, options_.network.latency_factor});
+  request.chunk = Bytes(0);
+  point.alpha_beta = alpha_beta_time(collective_pieces(*Registry<CollectiveAlgorithm>::instance().make(name), request),
+                                     *cluster_, group_.devices, costs);
   if (point.time > Seconds{}) point.algbw = size / point.time;
-  const double workers = options_.cluster.ranks;
-  point.busbw = point.algbw * (2 * (workers - 1) / workers);
+  point.busbw = point.algbw * busbw_factor(options_.operation, options_.cluster.ranks);
   point.flows = result.flows;
+  point.choice = std::move(planned.choice);
   return point;
+}
+
+double busbw_factor(CollectiveOperation operation, int ranks) {
+  if (operation == CollectiveOperation::broadcast) return 1;
+  const double share = (ranks - 1.0) / ranks;
+  return operation == CollectiveOperation::all_reduce ? 2 * share : share;
 }
 
 std::vector<Bytes> size_range(Bytes first, Bytes last, double factor) {

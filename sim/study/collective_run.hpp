@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct CollectiveBenchOptions {
   ClusterOptions cluster;  // ranks: the workers; dedicated servers are added
   std::string placement = "packed";
   std::string algorithm = "ring";
+  CollectiveOperation operation = CollectiveOperation::all_reduce;
+  int root = 0;  // rank, of operations that have one
   int channels = 1;
   Bytes chunk{};  // 0: not cut
   Seconds step_overhead{};
@@ -24,20 +27,25 @@ struct CollectiveBenchOptions {
 };
 
 struct CollectivePoint {
-  Bytes size{};            // of the buffer that every worker holds
+  Bytes size{};            // the larger of what a rank sends and receives
   Seconds time{};          // until the last member is done
   Seconds alpha_beta{};    // what a spreadsheet says of the whole buffer
   BytesPerSecond algbw{};  // size / time
-  BytesPerSecond busbw{};  // of all-reduce: algbw x 2(n-1)/n, as nccl-tests defines it (PERFORMANCE.md)
+  BytesPerSecond busbw{};  // algbw x busbw_factor
   std::int64_t flows = 0;
+  std::optional<CollectiveChoice> choice;  // where the algorithm is `auto`
 };
 
-// Builds the cluster once; all-reduces of several sizes run on it, each in a process of its own.
+// What makes an algorithm's bandwidth comparable with a port's, by nccl-tests (doc/PERFORMANCE.md; src/gather.cu and
+// src/scatter.cu): 2(n-1)/n for all-reduce, 1 for broadcast, (n-1)/n for the others.
+[[nodiscard]] double busbw_factor(CollectiveOperation operation, int ranks);
+
+// Builds the cluster once; operations of several sizes run on it, each in a process of its own.
 class CollectiveBench {
  public:
   explicit CollectiveBench(const CollectiveBenchOptions& options);  // usage errors
 
-  [[nodiscard]] CollectivePoint all_reduce(Bytes size) const;
+  [[nodiscard]] CollectivePoint run(Bytes size) const;
   [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
 
  private:

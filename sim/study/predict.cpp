@@ -1,14 +1,17 @@
 #include "sim/study/predict.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 
 #include "partitioners/partitioner.hpp"
 #include "sim/core/error.hpp"
 #include "sim/estimate/alpha_beta.hpp"
+#include "sim/study/choices.hpp"
 #include "sim/study/cost.hpp"
 #include "sim/study/details.hpp"
 #include "sim/study/explain.hpp"
@@ -68,9 +71,17 @@ void check_memory(const RunConfig& config, const Plan& plan) {
   }
 }
 
+// Those that run, without repetition: what `auto` picked, or what was asked for.
+std::string picked_algorithms(const RunConfig& config, const Setup& setup) {
+  std::set<std::string> picked;
+  for (const auto& [bytes, choice] : setup.lowered.choices) picked.insert(choice.picked());
+  return picked.empty() ? config.algorithm : fmt::format("{}", fmt::join(picked, ", "));
+}
+
 void check_flows(const RunConfig& config, const Setup& setup) {
   if (config.fidelity != "auto") return;
-  check_effort(predicted_effort(setup), fmt::format("{} ranks with '{}'", config.cluster.ranks, config.algorithm));
+  check_effort(predicted_effort(setup),
+               fmt::format("{} ranks with '{}'", config.cluster.ranks, picked_algorithms(config, setup)));
 }
 
 // Samples per second of the baseline. One rank has nobody to wait for, so its iteration is the sum of its compute.
@@ -143,23 +154,25 @@ void add_identity(Record& row, const RunConfig& config, const Setup& setup) {
   text("sync", config.sync);
   text("gradients", config.gradients);
   text("algorithm", config.algorithm);
+  text("picked_algorithms", picked_algorithms(config, setup));
   row.push_back({"ports_per_device", "1", setup.cluster->ports_per_device()});
   row.push_back({"cost_per_device", "USD (assumed prices)", cost_of(*setup.cluster)});
   text("trace_hash", hash_text(trace_hash(setup.trace)));
   text("platform_hash", hash_text(platform_hash(*setup.cluster)));
 }
 
+AlphaBetaOptions alpha_beta_options(const RunConfig& config) {
+  return {config.step_overhead, config.network.bandwidth_factor, config.network.latency_factor};
+}
+
 Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
   const auto& steps = setup.lowered.steps;
-  std::vector<DeviceId> devices;
-  for (int m = 0; m < steps.group.size(); ++m) devices.push_back(setup.placement[steps.group.at(m).index()]);
   Seconds sum = steps.update;
   for (const auto& compute : steps.forward) sum += compute.duration;
   for (const auto& compute : steps.backward) sum += compute.duration;
   for (const auto& pause : steps.pauses) sum += pause.duration;
   const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
-  const auto shape = collective_group(*algorithm, *setup.cluster, setup.placement, steps.workers).shape;
-  const AlphaBetaOptions options{config.step_overhead, config.network.bandwidth_factor, config.network.latency_factor};
+  const auto group = collective_group(*algorithm, *setup.cluster, setup.placement, steps.workers);
   std::map<std::int64_t, Seconds> known;  // one evaluation a size
   for (const auto& bucket : steps.buckets) {
     // Chunks follow each other: in all, the channels' whole shares.
@@ -167,8 +180,11 @@ Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
     for (const auto& piece : bucket.pieces) bytes += piece.schedule->bytes();
     const auto [entry, is_new] = known.try_emplace(bytes.count());
     if (is_new) {
-      const auto pieces = all_reduce_pieces(*algorithm, shape, bytes, config.channels, Bytes(0));
-      entry->second = alpha_beta_time(pieces, *setup.cluster, devices, options);
+      const auto choice = setup.lowered.choices.find(bytes.count());
+      const auto& name = choice == setup.lowered.choices.end() ? config.algorithm : choice->second.picked();
+      const auto pieces = all_reduce_pieces(*Registry<CollectiveAlgorithm>::instance().make(name), group.shape, bytes,
+                                            config.channels, Bytes(0));
+      entry->second = alpha_beta_time(pieces, *setup.cluster, group.devices, alpha_beta_options(config));
     }
     sum += entry->second;
   }
@@ -244,6 +260,10 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
   if (config.overlap_slowdown == 1) {
     sentences.push_back("computing and communicating do not slow each other down (--overlap-slowdown)");
   }
+  for (const auto& [bytes, choice] : setup.lowered.choices) {
+    sentences.push_back(fmt::format("'auto' picked {} for all-reduce of {}, by estimate: {}", choice.picked(),
+                                    to_text(Bytes(bytes)), to_text(choice)));
+  }
   for (const auto& outside : setup.trace.outside) {
     const bool simulated = outside.kind == OutsideTime::Kind::communication;
     sentences.push_back(fmt::format("recorded {} of {} an iteration {}", to_text(outside.kind),
@@ -287,6 +307,7 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   lowering.channels = config.channels;
   lowering.chunk = config.chunk;
   lowering.overheads = config.overheads;
+  lowering.costs = alpha_beta_options(config);
   setup.lowered = lower(*setup.compute, setup.plan, *setup.cluster, setup.placement, lowering);
   return made;
 }
@@ -337,6 +358,7 @@ Prediction predict(const RunConfig& config) {
   add_times(prediction.row, config, setup, result);
   add_traffic(prediction.row, config, setup, result);
   prediction.assumptions = assumptions_of(config, setup);
+  prediction.choices = setup.lowered.choices;
   prediction.details = detail_tables(config, setup, result);
   if (config.explain) prediction.explanation.push_back(explain(config, setup, result, prediction.row));
   prediction.wall_time_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -1,6 +1,7 @@
 // One prediction: a trace on a cluster under chosen algorithms -> the iteration time, where it goes, and why.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,8 +71,9 @@ struct Prediction {
   Record row;                  // all scalar results (JSON of `run`), without wall_time_s
   std::vector<Table> details;  // ranks, layers, links (and timeline for Details::full)
   std::vector<std::string> assumptions;
-  std::vector<Explanation> explanation;  // empty or one
-  double wall_time_s = 0;                // not part of the row: it differs between equal runs
+  std::map<std::int64_t, CollectiveChoice> choices;  // by the bytes of an all-reduce, where `auto` picked
+  std::vector<Explanation> explanation;              // empty or one
+  double wall_time_s = 0;                            // not part of the row: it differs between equal runs
 };
 
 // Errors are of kind usage (impossible choices), input (bad trace) or model (no answer).

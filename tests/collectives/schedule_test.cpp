@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <deque>
-#include <map>
+#include <functional>
 #include <numeric>
+#include <optional>
+#include <set>
 
 #include "platforms/topology.hpp"
 #include "sim/collectives/collective.hpp"
@@ -15,29 +18,35 @@
 namespace tandem {
 namespace {
 
-// counts[member][byte][contributor]: how often the contribution is in the member's byte.
-using Buffer = std::vector<std::vector<int>>;
+// What a byte holds: whose contributions, sorted, repeated where they were added twice.
+using Byte = std::vector<std::int16_t>;
+using Buffer = std::vector<Byte>;
+constexpr std::int16_t kUndefined = -1;  // in a byte that its holder does not bring
 
 struct Outcome {
   std::vector<Buffer> buffers;
   std::vector<std::int64_t> sent;
+  std::vector<std::int64_t> received;
   std::int64_t messages = 0;
 };
 
+using Holds = std::function<Byte(int member, std::int64_t byte)>;
+
 // Carries the schedule out on data with the same rules as the engine: a member enters a step when its own sends and
 // receives of the one before are done. Messages are delivered in a fixed but arbitrary order.
-Outcome carry_out(const CollectiveSchedule& schedule) {
+Outcome carry_out(const CollectiveSchedule& schedule, const Holds& initially) {
   const auto members = static_cast<std::size_t>(schedule.members());
-  const auto bytes = static_cast<std::size_t>(schedule.bytes().count());
   Outcome outcome;
-  outcome.buffers.assign(members, Buffer(bytes, std::vector<int>(members, 0)));
+  outcome.buffers.resize(members);
   outcome.sent.assign(members, 0);
+  outcome.received.assign(members, 0);
   for (std::size_t m = 0; m < members; ++m) {
-    if (!schedule.contributes(static_cast<int>(m))) continue;
-    for (auto& byte : outcome.buffers[m]) byte[m] = 1;
+    for (std::int64_t b = 0; b < schedule.extent(); ++b) {
+      outcome.buffers[m].push_back(initially(static_cast<int>(m), b));
+    }
   }
   struct Message {
-    int step, from, to;
+    int step;
     Send send;
     Buffer data;
   };
@@ -51,13 +60,11 @@ Outcome carry_out(const CollectiveSchedule& schedule) {
     if (step[m] >= schedule.steps()) return;
     schedule.sends(step[m], static_cast<int>(m), sends);
     for (const auto& send : sends) {
-      Message message{step[m], static_cast<int>(m), send.to, send, {}};
-      for (auto b = send.range.begin; b < send.range.end; ++b) {
-        message.data.push_back(outcome.buffers[m][static_cast<std::size_t>(b)]);
-      }
+      const auto begin = outcome.buffers[m].begin();
+      wire.push_back({step[m], send, Buffer(begin + send.range.begin, begin + send.range.end)});
       outcome.sent[m] += send.range.size();
+      outcome.received[static_cast<std::size_t>(send.to)] += send.range.size();
       ++outcome.messages;
-      wire.push_back(std::move(message));
     }
   };
   for (std::size_t m = 0; m < members; ++m) enter_next(m);
@@ -71,16 +78,16 @@ Outcome carry_out(const CollectiveSchedule& schedule) {
       }
     }
     for (auto message = wire.begin(); message != wire.end();) {
-      const auto to = static_cast<std::size_t>(message->to);
+      const auto to = static_cast<std::size_t>(message->send.to);
       if (step[to] != message->step) {
         ++message;
         continue;
       }
       for (std::size_t i = 0; i < message->data.size(); ++i) {
         auto& mine = outcome.buffers[to][static_cast<std::size_t>(message->send.range.begin) + i];
-        for (std::size_t c = 0; c < members; ++c) {
-          mine[c] = (message->send.reduce ? mine[c] : 0) + message->data[i][c];
-        }
+        if (!message->send.reduce) mine.clear();
+        mine.insert(mine.end(), message->data[i].begin(), message->data[i].end());
+        std::sort(mine.begin(), mine.end());
       }
       ++received[to];
       message = wire.erase(message);
@@ -92,16 +99,106 @@ Outcome carry_out(const CollectiveSchedule& schedule) {
   return outcome;
 }
 
-void expect_complete(const CollectiveSchedule& schedule, const std::string& what) {
-  const auto outcome = carry_out(schedule);
-  for (int m = 0; m < schedule.members(); ++m) {
-    if (!schedule.contributes(m)) continue;
-    for (std::size_t b = 0; b < outcome.buffers[static_cast<std::size_t>(m)].size(); ++b) {
-      for (int c = 0; c < schedule.members(); ++c) {
-        ASSERT_EQ(outcome.buffers[static_cast<std::size_t>(m)][b][static_cast<std::size_t>(c)],
-                  schedule.contributes(c) ? 1 : 0)
-            << what << ": member " << m << ", byte " << b << ", contribution of " << c;
+// An operation's definition on data: what members bring, and what they must end with.
+class Definition {
+ public:
+  Definition(CollectiveOperation operation, const CollectiveSchedule& schedule, int root)
+      : operation_(operation), schedule_(schedule), root_(static_cast<std::int16_t>(root)), owner_(owners()) {
+    for (std::int16_t m = 0; m < schedule.members(); ++m) {
+      if (schedule.contributes(m)) all_.push_back(m);
+    }
+  }
+
+  [[nodiscard]] Byte brought(int member, std::int64_t byte) const {
+    const auto self = static_cast<std::int16_t>(member);
+    if (!schedule_.contributes(member)) return {};
+    switch (operation_) {
+      case CollectiveOperation::all_reduce:
+      case CollectiveOperation::reduce_scatter:
+        return {self};
+      case CollectiveOperation::all_gather:
+      case CollectiveOperation::gather:
+        return {owner(byte) == self ? self : kUndefined};
+      case CollectiveOperation::broadcast:
+      case CollectiveOperation::scatter:
+        return {self == root_ ? self : kUndefined};
+      case CollectiveOperation::all_to_all:
+        return {byte / size() == member ? self : kUndefined};
+    }
+    return {};
+  }
+
+  // Nothing where it does not matter.
+  [[nodiscard]] std::optional<Byte> wanted(int member, std::int64_t byte) const {
+    if (!schedule_.contributes(member)) return {};
+    switch (operation_) {
+      case CollectiveOperation::all_reduce:
+        return all_;
+      case CollectiveOperation::reduce_scatter:
+        return owner(byte) == member ? std::optional(all_) : std::nullopt;
+      case CollectiveOperation::all_gather:
+        return Byte{owner(byte)};
+      case CollectiveOperation::gather:
+        return member == root_ ? std::optional(Byte{owner(byte)}) : std::nullopt;
+      case CollectiveOperation::broadcast:
+        return Byte{root_};
+      case CollectiveOperation::scatter:
+        return owner(byte) == member ? std::optional(Byte{root_}) : std::nullopt;
+      case CollectiveOperation::all_to_all: {
+        const auto part = part_of({0, size()}, schedule_.members(), member);
+        const auto place = byte % size();
+        if (place < part.begin || place >= part.end) return {};
+        return Byte{static_cast<std::int16_t>(byte / size())};
       }
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::int64_t size() const { return schedule_.bytes().count(); }
+  [[nodiscard]] std::int16_t owner(std::int64_t byte) const { return owner_[static_cast<std::size_t>(byte)]; }
+
+  // Whose part each byte of the buffer is; parts are disjoint, cover it, and are equal but for one byte.
+  [[nodiscard]] std::vector<std::int16_t> owners() const {
+    std::vector<std::int16_t> owners(static_cast<std::size_t>(size()), kUndefined);
+    if (operation_ == CollectiveOperation::all_reduce || operation_ == CollectiveOperation::all_to_all) return owners;
+    const auto least = size() / schedule_.members();
+    for (int m = 0; m < schedule_.members(); ++m) {
+      const auto own = schedule_.own(m);
+      EXPECT_GE(own.size(), least);
+      EXPECT_LE(own.size(), least + (size() % schedule_.members() == 0 ? 0 : 1));
+      for (auto b = own.begin; b < own.end; ++b) {
+        EXPECT_EQ(owners[static_cast<std::size_t>(b)], kUndefined) << "byte " << b << " has two owners";
+        owners[static_cast<std::size_t>(b)] = static_cast<std::int16_t>(m);
+      }
+    }
+    EXPECT_EQ(std::count(owners.begin(), owners.end(), kUndefined), 0) << "bytes without an owner";
+    return owners;
+  }
+
+  CollectiveOperation operation_;
+  const CollectiveSchedule& schedule_;
+  std::int16_t root_;
+  std::vector<std::int16_t> owner_;
+  Byte all_;
+};
+
+Outcome carry_out(const CollectiveSchedule& schedule, CollectiveOperation operation = CollectiveOperation::all_reduce,
+                  int root = 0) {
+  const Definition definition(operation, schedule, root);
+  return carry_out(schedule, [&](int member, std::int64_t byte) { return definition.brought(member, byte); });
+}
+
+void expect_complete(const CollectiveSchedule& schedule, const std::string& what,
+                     CollectiveOperation operation = CollectiveOperation::all_reduce, int root = 0) {
+  const auto outcome = carry_out(schedule, operation, root);
+  const Definition definition(operation, schedule, root);
+  for (int m = 0; m < schedule.members(); ++m) {
+    for (std::int64_t b = 0; b < schedule.extent(); ++b) {
+      const auto wanted = definition.wanted(m, b);
+      if (!wanted) continue;
+      ASSERT_EQ(outcome.buffers[static_cast<std::size_t>(m)][static_cast<std::size_t>(b)], *wanted)
+          << what << ": member " << m << ", byte " << b;
     }
   }
 }
@@ -126,22 +223,83 @@ const auto& algorithms() {
   return Registry<CollectiveAlgorithm>::instance();
 }
 
-TEST(CollectiveContract, EveryContributionExactlyOnceForAnyNumberOfRanks) {
+// Every operation of every registered algorithm that does the work itself. `auto` leaves it to the others.
+void expect_all_complete(int n, int bytes) {
   for (const auto& name : algorithms().names()) {
+    if (name == "auto") continue;
     const auto algorithm = algorithms().make(name);
-    for (int n : {1, 2, 3, 5, 6, 7, 8, 12, 16, 27}) {
-      for (int bytes : {0, 1, 5, 64}) {
-        expect_complete(*algorithm->all_reduce(plain(n), Bytes(bytes)),
-                        fmt::format("{} n={} bytes={}", name, n, bytes));
+    for (const auto operation : collective_operations()) {
+      if (!algorithm->supports(operation)) continue;
+      const std::set<int> roots{0, has_root(operation) ? n / 2 : 0, has_root(operation) ? n - 1 : 0};
+      for (const int root : roots) {
+        expect_complete(*algorithm->schedule(operation, plain(n), Bytes(bytes), root),
+                        fmt::format("{} {} n={} bytes={} root={}", to_text(operation), name, n, bytes, root), operation,
+                        root);
       }
     }
   }
 }
 
+TEST(CollectiveContract, EveryContributionExactlyOnceForAnyNumberOfRanks) {
+  for (int n : {1, 2, 3, 5, 6, 7, 8, 12, 16, 27}) {
+    for (int bytes : {0, 1, 5, 64}) expect_all_complete(n, bytes);
+  }
+}
+
 TEST(CollectiveContract, EveryContributionExactlyOnceWithManyMembers) {
-  for (const auto& name : algorithms().names()) {
-    for (int n : {64, 100}) {
-      expect_complete(*algorithms().make(name)->all_reduce(plain(n), Bytes(n + 3)), fmt::format("{} n={}", name, n));
+  for (int n : {64, 100}) expect_all_complete(n, n + 3);
+}
+
+TEST(CollectiveContract, EveryOperationHasAnAlgorithm) {
+  for (const auto operation : collective_operations()) {
+    int known = 0;
+    for (const auto& name : algorithms().names()) {
+      if (name != "auto" && algorithms().make(name)->supports(operation)) ++known;
+    }
+    EXPECT_GE(known, 2) << to_text(operation) << ": nothing to choose between";
+    EXPECT_EQ(collective_operation_from_text(to_text(operation)), operation);
+  }
+}
+
+// The check itself: a schedule that does too little, too much, or to the wrong member is seen.
+TEST(CollectiveContract, IsBrokenByASchedulesFault) {
+  class Faulty final : public CollectiveSchedule {
+   public:
+    Faulty(std::shared_ptr<const CollectiveSchedule> base, int fault)
+        : CollectiveSchedule(base->members(), base->bytes()), base_(std::move(base)), fault_(fault) {}
+    [[nodiscard]] int steps() const override { return base_->steps(); }
+    [[nodiscard]] std::int64_t extent() const override { return base_->extent(); }
+    [[nodiscard]] int receives(int step, int member) const override { return base_->receives(step, member); }
+    void sends(int step, int member, std::vector<Send>& out) const override {
+      base_->sends(step, member, out);
+      if (step != 0 || member != 0 || out.empty()) return;
+      if (fault_ == 1) --out.front().range.end;
+      if (fault_ == 2) out.front().reduce = !out.front().reduce;
+      if (fault_ == 3) out.front().range = {0, 1};
+    }
+
+   private:
+    std::shared_ptr<const CollectiveSchedule> base_;
+    int fault_;
+  };
+  const std::vector<std::pair<const char*, CollectiveOperation>> cases{
+      {"ring", CollectiveOperation::reduce_scatter}, {"ring", CollectiveOperation::all_gather},
+      {"pairwise", CollectiveOperation::all_to_all}, {"tree", CollectiveOperation::broadcast},
+      {"direct", CollectiveOperation::scatter},
+  };
+  for (const auto& [name, operation] : cases) {
+    for (const int fault : {0, 1, 2, 3}) {
+      const Faulty schedule(algorithms().make(name)->schedule(operation, plain(4), Bytes(16)), fault);
+      const auto outcome = carry_out(schedule, operation);
+      const Definition definition(operation, schedule, 0);
+      int wrong = 0;
+      for (int m = 0; m < 4; ++m) {
+        for (std::int64_t b = 0; b < schedule.extent(); ++b) {
+          const auto wanted = definition.wanted(m, b);
+          if (wanted && outcome.buffers[static_cast<std::size_t>(m)][static_cast<std::size_t>(b)] != *wanted) ++wrong;
+        }
+      }
+      EXPECT_EQ(wrong > 0, fault > 0) << name << " " << to_text(operation) << ", fault " << fault;
     }
   }
 }
@@ -155,7 +313,12 @@ TEST(CollectiveContract, DigitWiseAndHierarchicalShapes) {
     for (const char* name : {"blueconnect", "blueconnect:exchange=ring", "blueconnect:exchange=direct", "hierarchical",
                              "hierarchical:intra=direct,inter=ring", "parameter-server:servers=3",
                              "parameter-server:servers=2,colocated=yes", "parameter-server:servers=1,colocated=yes"}) {
-      expect_complete(*algorithms().make(name)->all_reduce(shape, Bytes(241)), name);
+      const auto algorithm = algorithms().make(name);
+      for (const auto operation : collective_operations()) {
+        if (!algorithm->supports(operation)) continue;
+        expect_complete(*algorithm->schedule(operation, shape, Bytes(241)),
+                        fmt::format("{} {}", to_text(operation), name), operation);
+      }
     }
   }
 }
@@ -195,6 +358,69 @@ TEST(CollectiveBytes, MeshRailPhases) {
 TEST(CollectiveBytes, ParameterServer) {
   const auto outcome = carry_out(*algorithms().make("parameter-server:servers=2")->all_reduce(plain(4), Bytes(100)));
   EXPECT_EQ(outcome.sent, (std::vector<std::int64_t>{100, 100, 100, 100, 200, 200}));
+}
+
+TEST(CollectiveBytes, HalvesOfAnAllReduceSendTheirShareOnce) {
+  for (const char* name : {"ring", "direct", "halving-doubling", "blueconnect", "hierarchical"}) {
+    for (const auto operation : {CollectiveOperation::reduce_scatter, CollectiveOperation::all_gather}) {
+      for (int n : {2, 4, 16}) {
+        const auto outcome = carry_out(*algorithms().make(name)->schedule(operation, plain(n), Bytes(192)), operation);
+        for (const auto sent : outcome.sent) EXPECT_EQ(sent, (n - 1) * 192 / n) << name << " n=" << n;
+      }
+    }
+  }
+}
+
+TEST(CollectiveBytes, FoldedHalves) {
+  // Five members of 10 bytes each; 0 folds into 1, which stands for 20 bytes; 1, 2, 3, 4 halve.
+  const auto algorithm = algorithms().make("halving-doubling");
+  const auto scattered = carry_out(*algorithm->schedule(CollectiveOperation::reduce_scatter, plain(5), Bytes(50)),
+                                   CollectiveOperation::reduce_scatter);
+  // 0: all. 1: parts 3 and 4, then 2, then 0's back. 2: parts 3 and 4, then 0 and 1. 3: parts 0, 1, 2, then 4.
+  EXPECT_EQ(scattered.sent, (std::vector<std::int64_t>{50, 40, 40, 40, 40}));
+  const auto gathered = carry_out(*algorithm->schedule(CollectiveOperation::all_gather, plain(5), Bytes(50)),
+                                  CollectiveOperation::all_gather);
+  // 0: its part. 1: 20, then 30, then all back. 2: 10, then 30. 3, 4: 10, then 20.
+  EXPECT_EQ(gathered.sent, (std::vector<std::int64_t>{10, 20 + 30 + 50, 40, 30, 30}));
+}
+
+TEST(CollectiveBytes, AllToAllSendsEveryBlockOnce) {
+  for (const char* name : {"direct", "pairwise"}) {
+    for (int n : {2, 5, 8}) {
+      const auto outcome =
+          carry_out(*algorithms().make(name)->schedule(CollectiveOperation::all_to_all, plain(n), Bytes(40)),
+                    CollectiveOperation::all_to_all);
+      EXPECT_EQ(outcome.messages, n * (n - 1)) << name;
+      for (const auto sent : outcome.sent) EXPECT_EQ(sent, (n - 1) * 40 / n) << name << " n=" << n;
+    }
+  }
+}
+
+TEST(CollectiveBytes, BroadcastReachesEveryMemberOnce) {
+  for (const char* name : {"tree", "ring"}) {
+    const auto outcome =
+        carry_out(*algorithms().make(name)->schedule(CollectiveOperation::broadcast, plain(13), Bytes(7), 4),
+                  CollectiveOperation::broadcast, 4);
+    EXPECT_EQ(outcome.messages, 12) << name;
+    for (std::size_t m = 0; m < 13; ++m) EXPECT_EQ(outcome.received[m], m == 4 ? 0 : 7) << name;
+    EXPECT_EQ(outcome.sent[4], std::string(name) == "tree" ? 4 * 7 : 7) << name;  // ceil(log2 13) children, or one
+  }
+}
+
+TEST(CollectiveBytes, GatherAndScatterMoveSubtrees) {
+  // Eight members of 10 bytes: four send 10, two 20, one 40; flat, seven send 10. The other way round for scatter.
+  for (const auto& [name, total] : {std::pair{"tree", 120}, std::pair{"direct", 70}}) {
+    const auto algorithm = algorithms().make(name);
+    const auto gathered = carry_out(*algorithm->schedule(CollectiveOperation::gather, plain(8), Bytes(80), 3),
+                                    CollectiveOperation::gather, 3);
+    const auto scattered = carry_out(*algorithm->schedule(CollectiveOperation::scatter, plain(8), Bytes(80), 3),
+                                     CollectiveOperation::scatter, 3);
+    EXPECT_EQ(gathered.received[3], 70) << name;
+    EXPECT_EQ(scattered.sent[3], 70) << name;
+    EXPECT_EQ(std::accumulate(gathered.sent.begin(), gathered.sent.end(), std::int64_t{0}), total) << name;
+    EXPECT_EQ(gathered.sent, scattered.received) << name;
+    EXPECT_EQ(gathered.messages, 7) << name;
+  }
 }
 
 TEST(CollectiveShape, ReadsDigitsAndNodesFromAddresses) {
@@ -238,6 +464,18 @@ TEST(CollectiveErrors, ImpossibleShapesAreRefused) {
   EXPECT_THROW((void)algorithms().make("blueconnect:exchange=tree"), Error);
   EXPECT_THROW((void)algorithms().make("parameter-server:servers=9,colocated=yes")->all_reduce(plain(8), Bytes(8)),
                Error);
+}
+
+TEST(CollectiveErrors, AnOperationThatAnAlgorithmDoesNotKnowNamesThoseThatDo) {
+  try {
+    (void)algorithms().make("ring")->schedule(CollectiveOperation::all_to_all, plain(4), Bytes(8));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_STREQ(error.what(), "this collective algorithm does not know all-to-all; these do: auto, direct, pairwise");
+  }
+  EXPECT_THROW((void)algorithms().make("pairwise")->all_reduce(plain(4), Bytes(8)), Error);
+  EXPECT_THROW((void)collective_operation_from_text("all-gathr"), Error);
 }
 
 TEST(Pieces, AddUpAndDifferByOneByte) {

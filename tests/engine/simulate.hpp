@@ -37,22 +37,35 @@ inline RunOptions mutated_options() {
   return options;
 }
 
-inline double all_reduce_time(const Network& network, const std::string& algorithm, Bytes bytes,
-                              const ExecutorOptions& options, int workers = 0, Bytes chunk = Bytes(0),
-                              int channels = 1) {
+// An operation of the first `workers` devices, dedicated servers behind them. `request` lacks a shape.
+inline Op collective_op(const Network& network, const std::string& algorithm, CollectiveRequest request, int workers,
+                        const ExecutorOptions& options = {}) {
   const auto plugin = Registry<CollectiveAlgorithm>::instance().make(algorithm);
-  if (workers == 0) workers = network.devices();
   const int ranks = workers + plugin->servers(workers);
-  const auto shape = group_shape(network, in_order(workers), devices_per_node(network));
+  request.shape = group_shape(network, in_order(workers), devices_per_node(network));
   Op op;
   op.kind = Op::Kind::collective;
   op.name = algorithm;
   op.ranks = RankSet::range(0, ranks);
-  op.pieces = all_reduce_pieces(*plugin, shape, bytes, channels, chunk);
+  op.pieces = plan_collective(*plugin, request, {network, in_order(ranks), {options.step_overhead}}).pieces;
+  return op;
+}
+
+inline double collective_time(const Network& network, const std::string& algorithm, const CollectiveRequest& request,
+                              int workers, const ExecutorOptions& options = {}) {
+  const auto op = collective_op(network, algorithm, request, workers, options);
+  const int ranks = op.ranks.size();
   StaticProgram program(ranks, {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
   return run({{&program, in_order(ranks), Seconds(0), options, {}}}, network, mutated_options())
       .jobs[0]
       .makespan.count();
+}
+
+inline double all_reduce_time(const Network& network, const std::string& algorithm, Bytes bytes,
+                              const ExecutorOptions& options, int workers = 0, Bytes chunk = Bytes(0),
+                              int channels = 1) {
+  return collective_time(network, algorithm, {CollectiveOperation::all_reduce, {}, bytes, channels, chunk, 0},
+                         workers == 0 ? network.devices() : workers, options);
 }
 
 inline double all_reduce_time(const Network& network, const std::string& algorithm, Bytes bytes, double overhead) {

@@ -34,11 +34,11 @@ TEST(SizeRange, EndsWhere64BitsDo) {
 TEST(CollectiveBench, FactorsReachTheEstimateToo) {
   CollectiveBenchOptions options;
   options.cluster.ranks = 4;
-  const auto plain = CollectiveBench(options).all_reduce(Bytes(4'000'000));
+  const auto plain = CollectiveBench(options).run(Bytes(4'000'000));
   EXPECT_NEAR(plain.alpha_beta / plain.time, 1, 1e-9);
   options.network.bandwidth_factor = 0.5;
   options.network.latency_factor = 10;
-  const auto slow = CollectiveBench(options).all_reduce(Bytes(4'000'000));
+  const auto slow = CollectiveBench(options).run(Bytes(4'000'000));
   EXPECT_GT(slow.time, plain.time * 1.9);
   EXPECT_NEAR(slow.alpha_beta / slow.time, 1, 1e-9);
 }
