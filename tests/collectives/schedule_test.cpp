@@ -472,7 +472,11 @@ TEST(CollectiveErrors, AnOperationThatAnAlgorithmDoesNotKnowNamesThoseThatDo) {
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_STREQ(error.what(), "this collective algorithm does not know all-to-all; these do: auto, direct, pairwise");
+    const std::string message = error.what();
+    for (const char* name : {"all-to-all", "direct", "pairwise"}) {
+      EXPECT_NE(message.find(name), std::string::npos) << message;
+    }
+    EXPECT_EQ(message.find("ring"), std::string::npos) << message;
   }
   EXPECT_THROW((void)algorithms().make("pairwise")->all_reduce(plain(4), Bytes(8)), Error);
   EXPECT_THROW((void)collective_operation_from_text("all-gathr"), Error);

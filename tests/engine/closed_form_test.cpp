@@ -26,6 +26,14 @@ double on_star(const std::string& algorithm, int p, std::int64_t n) {
   return all_reduce_time(fmt::format("star"), algorithm, p, Bytes(n), kBandwidth, kLatency, kOverhead);
 }
 
+double on_star(CollectiveOperation operation, const std::string& algorithm, int p, std::int64_t n,
+               std::int64_t chunk = 0, int root = 0) {
+  ExecutorOptions options;
+  options.step_overhead = Seconds(kOverhead);
+  return collective_time(*star(p, kBandwidth, kLatency), algorithm, {operation, {}, Bytes(n), 1, Bytes(chunk), root}, p,
+                         options);
+}
+
 #define EXPECT_CLOSE(actual, expected) EXPECT_NEAR(actual, expected, 1e-9 * (expected)) << "p=" << p << " n=" << n
 
 TEST_P(ClosedForm, Ring) {
@@ -42,6 +50,73 @@ TEST_P(ClosedForm, Direct) {
   }
 }
 
+TEST_P(ClosedForm, RingOfOneHalf) {
+  const int p = GetParam();
+  for (const auto n : kSizes) {
+    const double expected = (p - 1) * (kAlpha + ceil_div(n, p) / kBandwidth);
+    EXPECT_CLOSE(on_star(CollectiveOperation::reduce_scatter, "ring", p, n), expected);
+    EXPECT_CLOSE(on_star(CollectiveOperation::all_gather, "ring", p, n), expected);
+  }
+}
+
+TEST_P(ClosedForm, AllAtOnce) {
+  const int p = GetParam();
+  for (const auto n : kSizes) {
+    const double expected = kAlpha + (p - 1) * ceil_div(n, p) / kBandwidth;
+    EXPECT_CLOSE(on_star(CollectiveOperation::reduce_scatter, "direct", p, n), expected);
+    EXPECT_CLOSE(on_star(CollectiveOperation::all_gather, "direct", p, n), expected);
+    EXPECT_CLOSE(on_star(CollectiveOperation::all_to_all, "direct", p, n), expected);
+  }
+}
+
+TEST_P(ClosedForm, PairwiseAllToAll) {
+  const int p = GetParam();
+  // Multiples of p: rounds of unequal blocks run ahead of each other.
+  for (const std::int64_t part : {1, 4096, 10'000'000}) {
+    const auto n = p * part;
+    EXPECT_CLOSE(on_star(CollectiveOperation::all_to_all, "pairwise", p, n),
+                 (p - 1) * (kAlpha + static_cast<double>(part) / kBandwidth));
+  }
+}
+
+TEST_P(ClosedForm, BinomialBroadcast) {
+  const int p = GetParam();
+  for (const auto n : kSizes) {
+    for (const int root : {0, p - 1}) {
+      EXPECT_CLOSE(on_star(CollectiveOperation::broadcast, "tree", p, n, 0, root),
+                   std::ceil(std::log2(p)) * (kAlpha + static_cast<double>(n) / kBandwidth));
+    }
+  }
+}
+
+TEST_P(ClosedForm, ChainBroadcast) {
+  const int p = GetParam();
+  for (const auto n : kSizes) {
+    EXPECT_CLOSE(on_star(CollectiveOperation::broadcast, "ring", p, n),
+                 (p - 1) * (kAlpha + static_cast<double>(n) / kBandwidth));
+  }
+}
+
+TEST_P(ClosedForm, PipelinedChainBroadcast) {
+  const int p = GetParam();
+  for (const std::int64_t chunk : {std::int64_t{1}, std::int64_t{4096}, std::int64_t{10'000'000}}) {
+    for (const int chunks : {2, 10, 100}) {
+      const auto n = chunk * chunks;
+      EXPECT_CLOSE(on_star(CollectiveOperation::broadcast, "ring", p, n, chunk, 1),
+                   (p - 1 + chunks - 1) * (kAlpha + static_cast<double>(chunk) / kBandwidth));
+    }
+  }
+}
+
+TEST_P(ClosedForm, FlatGatherAndScatterAreBoundByTheRootsPort) {
+  const int p = GetParam();
+  for (const auto n : kSizes) {
+    const double expected = kAlpha + (static_cast<double>(n) - ceil_div(n, p)) / kBandwidth;  // the root keeps a part
+    EXPECT_CLOSE(on_star(CollectiveOperation::gather, "direct", p, n), expected);
+    EXPECT_CLOSE(on_star(CollectiveOperation::scatter, "direct", p, n), expected);
+  }
+}
+
 class PowerOfTwoClosedForm : public ::testing::TestWithParam<int> {};
 
 TEST_P(PowerOfTwoClosedForm, HalvingDoubling) {
@@ -49,6 +124,18 @@ TEST_P(PowerOfTwoClosedForm, HalvingDoubling) {
   for (const std::int64_t n : {std::int64_t{64}, std::int64_t{4096}, std::int64_t{64'000'000}, std::int64_t{1} << 30}) {
     const double steps = std::bit_width(static_cast<unsigned>(p)) - 1;
     EXPECT_CLOSE(on_star("halving-doubling", p, n), 2 * steps * kAlpha + 2.0 * (p - 1) / p * n / kBandwidth);
+  }
+}
+
+TEST_P(PowerOfTwoClosedForm, LogarithmicRounds) {
+  const int p = GetParam();
+  const double steps = std::bit_width(static_cast<unsigned>(p)) - 1;
+  for (const std::int64_t n : {std::int64_t{64}, std::int64_t{64'000'000}}) {
+    const double expected = steps * kAlpha + static_cast<double>(p - 1) / p * n / kBandwidth;
+    EXPECT_CLOSE(on_star(CollectiveOperation::reduce_scatter, "halving-doubling", p, n), expected);
+    EXPECT_CLOSE(on_star(CollectiveOperation::all_gather, "halving-doubling", p, n), expected);
+    EXPECT_CLOSE(on_star(CollectiveOperation::gather, "tree", p, n), expected);
+    EXPECT_CLOSE(on_star(CollectiveOperation::scatter, "tree", p, n, 0, p - 1), expected);
   }
 }
 
@@ -125,6 +212,17 @@ TEST(ClosedFormBlueConnect, OnMeshRailCubeIsMeshPlusRail) {
   EXPECT_CLOSE(time, 2 * (mesh + rail));
 }
 
+TEST(ClosedFormBlueConnect, HalvesOnATorusAreHalves) {
+  const double n = 48e6;
+  const int p = 12;
+  const auto torus = make_topology("torus:dims=4x3", {p, BytesPerSecond(kBandwidth), Seconds(kLatency)});
+  for (const auto operation : {CollectiveOperation::reduce_scatter, CollectiveOperation::all_gather}) {
+    const double time =
+        collective_time(*torus, "blueconnect:exchange=ring", {operation, {}, Bytes(48'000'000), 1, Bytes(0), 0}, p);
+    EXPECT_CLOSE(time, 3 * (kLatency + n / 4 / kBandwidth) + 2 * (kLatency + n / 4 / 3 / kBandwidth));
+  }
+}
+
 TEST(ClosedFormPlanes, PParallelFabricsDivideTheBandwidthTerm) {
   const double n = 64e6;
   const int p = 8;
@@ -172,10 +270,11 @@ TEST(ClosedFormChunks, PipeliningOverlapsThePhasesOfABlueConnect) {
 TEST(ClosedFormEdges, OneRankAndNoBytes) {
   for (const auto& name : Registry<CollectiveAlgorithm>::instance().names()) {
     const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(name);
-    if (algorithm->servers(1) == 0) {
-      EXPECT_EQ(all_reduce_time("star", name, 1, Bytes(1000), kBandwidth, kLatency, 0), 0) << name;
+    for (const auto operation : collective_operations()) {
+      if (!algorithm->supports(operation) || algorithm->servers(1) > 0) continue;
+      EXPECT_EQ(on_star(operation, name, 1, 1000), 0) << to_text(operation) << " " << name;
+      EXPECT_GT(on_star(operation, name, 4, 0), 0) << to_text(operation) << " " << name << ": alpha is paid";
     }
-    EXPECT_GT(all_reduce_time("star", name, 4, Bytes(0), kBandwidth, kLatency, 0), 0) << name << ": alpha is paid";
   }
 }
 
