@@ -48,6 +48,20 @@ class Run(program.Case):
             for name in ["ranks", "layers", "links"]:
                 self.assertIn(name, file["run/0"])
 
+    def test_auto_says_what_it_picked_for_every_bucket(self):
+        # Two buckets, small and large; on the torus the estimate tells them apart.
+        result = self.good_json("run", "--trace", "alexnet", "--device", "v100", "--ranks", "8", "--topology",
+                                "torus:dims=4x2", "--algorithm", "auto")
+        self.assertEqual(result["algorithm"], "auto")
+        self.assertGreater(len(result["choices"]), 1)
+        for choice in result["choices"]:
+            self.assertEqual(choice["candidates"][0]["algorithm"], choice["algorithm"])
+            self.assertIn(choice["algorithm"], result["picked_algorithms"])
+            said = [one for one in result["assumptions"] if "'auto' picked " + choice["algorithm"] in one]
+            self.assertTrue(said)
+        self.assertNotIn("choices", self.good_json("run", *FAST))
+        self.assertEqual(self.good_json("run", *FAST)["picked_algorithms"], "ring")
+
     def test_details(self):
         self.good("run", *FAST, "--details", "none", "--output", "none.h5")
         self.good("run", *FAST, "--details", "full", "--output", "full.h5")

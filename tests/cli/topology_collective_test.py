@@ -82,5 +82,46 @@ class Collective(program.Case):
         rows = self.good_json("collective", "--ranks", "1", "-b", "1MiB", "-e", "1MiB")
         self.assertEqual((rows[0]["time_s"], rows[0]["busbw_bytes_per_s"]), (0, 0))
 
+    def test_operations_and_their_bandwidths(self):
+        # On a star of 4: (algorithm, time of n bytes in units of n/B without latency, busbw / algbw, elements of n).
+        for operation, algorithm, share, bus, count in [
+                ("reduce-scatter", "ring", 3 / 4, 3 / 4, 4), ("all-gather", "halving-doubling", 3 / 4, 3 / 4, 4),
+                ("all-to-all", "pairwise", 3 / 4, 3 / 4, 4), ("broadcast", "tree", 2, 1, 1),
+                ("gather", "direct", 3 / 4, 3 / 4, 4), ("scatter", "tree", 3 / 4, 3 / 4, 4)]:
+            row = self.good_json("collective", "--operation", operation, "--algorithm", algorithm, "--ranks", "4",
+                                 "-b", "4MB", "-e", "4MB", "--link-latency", "0us", "--link-bandwidth", "4GBps")[0]
+            self.assertAlmostEqual(row["time_s"], share * 1e-3, delta=1e-9)
+            self.assertAlmostEqual(row["algbw_bytes_per_s"], 4e9 / share, delta=10)
+            self.assertAlmostEqual(row["busbw_bytes_per_s"], bus * row["algbw_bytes_per_s"], delta=10)
+            self.assertEqual((row["count"], row["operation"], row["algorithm"]),
+                             (1_000_000 // count, operation, algorithm))
+
+    def test_bad_operations(self):
+        self.bad(2, "collective", "--operation", "all-to-al", says=["did you mean 'all-to-all'?"])
+        self.bad(2, "collective", "--operation", "all-gather", "--root", "1", says=["--root", "all-gather has none"])
+        self.bad(2, "collective", "--operation", "gather", "--algorithm", "tree", "--ranks", "4", "--root", "4",
+                 says=["--root is '4'", "0 to 3"])
+        self.bad(2, "collective", "--operation", "all-to-all", "--algorithm", "ring", says=["these do:", "pairwise"])
+
+    def test_auto_says_what_it_picked_and_why(self):
+        options = ["collective", "--algorithm", "auto", "--topology", "torus:dims=8x4", "--ranks", "32", "-b", "4KiB",
+                   "-e", "64MiB", "-f", "16384"]
+        small, large = self.good_json(*options)
+        self.assertEqual((small["algorithm"], large["algorithm"]), ("direct", "blueconnect"))
+        for row in (small, large):
+            able = [one for one in row["candidates"] if "estimate_s" in one]
+            self.assertEqual(able[0]["algorithm"], row["algorithm"])
+            self.assertEqual(able, sorted(able, key=lambda one: one["estimate_s"]))
+            self.assertLessEqual({"ring", "direct", "blueconnect"}, {one["algorithm"] for one in able})
+            self.assertIn("parameter-server", [one["algorithm"] for one in row["candidates"] if "refusal" in one])
+        text = self.good(*options)
+        self.assertIn("picked by estimate", text)
+        self.assertIn("not parameter-server", text)
+        self.assertIn("candidates", self.good(*options, "--format", "csv").splitlines()[0])
+        # The pick runs as it would alone.
+        alone = self.good_json(*[{"auto": "blueconnect"}.get(word, word) for word in options])[1]
+        self.assertEqual(alone["time_s"], large["time_s"])
+        self.assertNotIn("candidates", alone)
+
 
 program.main()

@@ -1,7 +1,11 @@
 // A collective alone: its sizes, and what its options reach.
 #include "sim/study/collective_run.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <map>
+#include <set>
 
 #include "sim/core/error.hpp"
 
@@ -41,6 +45,123 @@ TEST(CollectiveBench, FactorsReachTheEstimateToo) {
   const auto slow = CollectiveBench(options).run(Bytes(4'000'000));
   EXPECT_GT(slow.time, plain.time * 1.9);
   EXPECT_NEAR(slow.alpha_beta / slow.time, 1, 1e-9);
+}
+
+TEST(CollectiveBench, BusBandwidthIsThatOfNcclTests) {
+  // doc/PERFORMANCE.md of nccl-tests, its summary; src/gather.cu and src/scatter.cu for the last two.
+  using enum CollectiveOperation;
+  for (const auto& [operation, factor] :
+       {std::pair{all_reduce, 1.5}, std::pair{reduce_scatter, 0.75}, std::pair{all_gather, 0.75},
+        std::pair{all_to_all, 0.75}, std::pair{broadcast, 1.0}, std::pair{gather, 0.75}, std::pair{scatter, 0.75}}) {
+    EXPECT_EQ(busbw_factor(operation, 4), factor) << to_text(operation);
+  }
+  EXPECT_EQ(busbw_factor(all_gather, 1), 0);
+}
+
+// A large flat operation on a star fills a port, so that its bus bandwidth is the port's.
+TEST(CollectiveBench, BusBandwidthOfAFullPortIsThePorts) {
+  for (const auto operation : collective_operations()) {
+    CollectiveBenchOptions options;
+    options.cluster.ranks = 8;
+    options.operation = operation;
+    options.algorithm = operation == CollectiveOperation::broadcast ? "ring" : "direct";
+    options.chunk = Bytes(operation == CollectiveOperation::broadcast ? 1'000'000 : 0);
+    const auto point = CollectiveBench(options).run(Bytes(8'000'000'000));
+    EXPECT_NEAR(point.busbw.count(), 12.5e9, 0.03 * 12.5e9) << to_text(operation);
+  }
+}
+
+TEST(CollectiveBench, TheRootIsARankWhateverTheOrderOfMembers) {
+  // Ranks scattered over a ring of eight devices.
+  CollectiveBenchOptions options;
+  options.cluster.ranks = 8;
+  options.cluster.topology = "torus:dims=8";
+  options.operation = CollectiveOperation::broadcast;
+  options.placement = "random:seed=5";
+  options.algorithm = "auto:among=ring";
+  for (const int root : {0, 3}) {
+    options.root = root;
+    // `auto` puts members in order of address: seven hops of one link.
+    EXPECT_NEAR(CollectiveBench(options).run(Bytes(12'500'000)).time.count(), 7 * (500e-9 + 1e-3), 1e-12);
+  }
+  options.root = 8;
+  EXPECT_THROW((void)CollectiveBench(options), Error);
+}
+
+struct AutoCase {
+  const char* topology;
+  int ranks;
+  CollectiveOperation operation;
+  std::int64_t bytes;
+  std::int64_t chunk;
+};
+
+CollectiveBenchOptions options_of(const AutoCase& one, const std::string& algorithm) {
+  CollectiveBenchOptions options;
+  options.cluster.topology = one.topology;
+  options.cluster.ranks = one.ranks;
+  options.operation = one.operation;
+  options.chunk = Bytes(one.chunk);
+  options.algorithm = algorithm;
+  return options;
+}
+
+// What `auto` picks by estimate is what simulating all candidates would have picked.
+TEST(AutoAlgorithm, PicksTheFastestInSimulation) {
+  using enum CollectiveOperation;
+  const std::vector<AutoCase> cases{
+      {"star", 12, all_reduce, 64'000'000, 0},
+      {"fat-tree:k=8,oversubscription=4", 32, all_reduce, 4096, 0},
+      {"fat-tree:k=8,oversubscription=4", 32, all_reduce, 64'000'000, 0},
+      {"torus:dims=8x4", 32, all_reduce, 4096, 0},
+      {"torus:dims=8x4", 32, all_gather, 64'000'000, 0},
+      {"torus:dims=8x4", 32, all_to_all, 64'000'000, 0},
+      {"mesh-rail-cube:m=4,n=8", 32, all_reduce, 64'000'000, 1'000'000},
+      {"star", 16, broadcast, 4096, 0},
+      {"star", 16, broadcast, 64'000'000, 1'000'000},
+      {"star", 16, gather, 64'000'000, 0},
+  };
+  std::set<std::string> picked;
+  for (const auto& one : cases) {
+    const auto what = fmt::format("{} of {} on {}", to_text(one.operation), one.bytes, one.topology);
+    const auto chosen = CollectiveBench(options_of(one, "auto")).run(Bytes(one.bytes));
+    ASSERT_TRUE(chosen.choice) << what;
+    picked.insert(chosen.choice->picked());
+    int possible = 0;
+    for (const auto& candidate : chosen.choice->candidates) {
+      if (!candidate.refusal.empty()) continue;
+      ++possible;
+      const auto other = CollectiveBench(options_of(one, candidate.algorithm)).run(Bytes(one.bytes));
+      EXPECT_LE(chosen.time.count(), 1.02 * other.time.count()) << what << ": " << candidate.algorithm << " is faster";
+      EXPECT_NEAR(candidate.estimate / other.time, 1, 0.3) << what << ": estimate of " << candidate.algorithm;
+      if (candidate.algorithm == chosen.choice->picked()) EXPECT_EQ(chosen.time, other.time) << what;
+    }
+    EXPECT_GE(possible, 2) << what << ": nothing to choose between";
+  }
+  EXPECT_GE(picked.size(), 4U) << "the cases do not tell algorithms apart";
+}
+
+TEST(AutoAlgorithm, SaysWhatItCouldNotUse) {
+  // Seven of eight devices of a torus fill no rectangle; a server would need a device of its own.
+  const AutoCase one{"torus:dims=4x2", 7, CollectiveOperation::all_reduce, 4096, 0};
+  const auto choice = *CollectiveBench(options_of(one, "auto")).run(Bytes(one.bytes)).choice;
+  std::map<std::string, std::string> refusals;
+  for (const auto& candidate : choice.candidates) refusals[candidate.algorithm] = candidate.refusal;
+  EXPECT_NE(refusals.at("blueconnect").find("rectangle"), std::string::npos);
+  EXPECT_NE(refusals.at("parameter-server").find("servers"), std::string::npos);
+  EXPECT_TRUE(refusals.at(choice.picked()).empty());
+  EXPECT_FALSE(refusals.contains("tree")) << "knows no all-reduce";
+}
+
+TEST(AutoAlgorithm, ChoosesAmongThoseThatAreNamed) {
+  AutoCase one{"torus:dims=4x4", 16, CollectiveOperation::all_reduce, 64'000'000, 0};
+  const auto point = CollectiveBench(options_of(one, "auto:among=ring+blueconnect:rotate=yes")).run(Bytes(one.bytes));
+  ASSERT_EQ(point.choice->candidates.size(), 2U);
+  EXPECT_EQ(point.choice->picked(), "blueconnect:rotate=yes");
+  EXPECT_THROW((void)CollectiveBench(options_of(one, "auto:among=auto")), Error);
+  EXPECT_THROW((void)CollectiveBench(options_of(one, "auto:among=rong")), Error);
+  one.operation = CollectiveOperation::all_to_all;
+  EXPECT_THROW((void)CollectiveBench(options_of(one, "auto:among=ring")).run(Bytes(8)), Error);
 }
 
 }  // namespace
