@@ -86,7 +86,8 @@ class Auto final : public CollectiveAlgorithm {
       costs.shared_inside = true;
       return CollectiveChoice::Candidate{name, alpha_beta_time(pieces, site.network, site.devices, costs), ""};
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::usage) throw;
+      // A model error: failures have left no way that the algorithm needs.
+      if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::model) throw;
       return refused(error.what());
     }
   }
@@ -97,21 +98,22 @@ class Auto final : public CollectiveAlgorithm {
     for (const auto& candidate : choice.candidates) {
       text += fmt::format("; {}: {}", candidate.algorithm, candidate.refusal);
     }
-    return usage_error(std::move(text));
+    return choice.candidates.empty() ? usage_error(std::move(text)) : model_error(std::move(text));
   }
 
   std::vector<std::string> among_;  // empty: all there are
 };
 
-TANDEM_REGISTER(CollectiveAlgorithm, auto_pick, kName,
-                "for every size the algorithm of the lowest estimate, every link shared by its load",
-                [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
-                  return std::make_unique<Auto>(arguments.has("among") ? split(arguments.text("among"), '+')
-                                                                       : std::vector<std::string>{});
-                },
-                {{"among", ParameterType::text, "",
-                  "candidates joined with '+', with a parameter each if need be (ring+blueconnect:rotate=yes); "
-                  "unset: all, with their defaults"}})
+TANDEM_REGISTER(
+    CollectiveAlgorithm, auto_pick, kName,
+    "for every size the algorithm of the lowest estimate, every link shared by its load; ranks in order of address",
+    [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
+      return std::make_unique<Auto>(arguments.has("among") ? split(arguments.text("among"), '+')
+                                                           : std::vector<std::string>{});
+    },
+    {{"among", ParameterType::text, "",
+      "candidates joined with '+', with a parameter each if need be (ring+blueconnect:rotate=yes); "
+      "unset: all, with their defaults"}})
 
 }  // namespace
 }  // namespace tandem

@@ -20,7 +20,7 @@ CollectiveBenchOptions bench(const std::string& topology, int ranks) {
 }
 
 double time_of(const CollectiveBenchOptions& options) {
-  return CollectiveBench(options).all_reduce(Bytes(kBytes)).time.count();
+  return CollectiveBench(options).run(Bytes(kBytes)).time.count();
 }
 
 // One cable of a ring of four is cut: one of the four neighbours is three links away, the other way round. Nothing
