@@ -134,7 +134,9 @@ TEST(AutoAlgorithm, PicksTheFastestInSimulation) {
       const auto other = CollectiveBench(options_of(one, candidate.algorithm)).run(Bytes(one.bytes));
       EXPECT_LE(chosen.time.count(), 1.02 * other.time.count()) << what << ": " << candidate.algorithm << " is faster";
       EXPECT_NEAR(candidate.estimate / other.time, 1, 0.3) << what << ": estimate of " << candidate.algorithm;
-      if (candidate.algorithm == chosen.choice->picked()) EXPECT_EQ(chosen.time, other.time) << what;
+      if (candidate.algorithm == chosen.choice->picked()) {
+        EXPECT_EQ(chosen.time, other.time) << what;
+      }
     }
     EXPECT_GE(possible, 2) << what << ": nothing to choose between";
   }
