@@ -1,7 +1,11 @@
 #include "platforms/split_search.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+
+#include "platforms/graph_search.hpp"
+#include "sim/core/random.hpp"
 
 namespace tandem {
 namespace {
@@ -128,6 +132,113 @@ class SplitSearch {
 
 std::int64_t least_split(const Network& network, const std::vector<int>& radices) {
   return network.devices() < 2 ? 0 : SplitSearch(network, radices).least();
+}
+
+namespace {
+
+class SwitchExchanges {
+ public:
+  explicit SwitchExchanges(const Network& network)
+      : network_(network), adjacency_(network), switches_(network.vertices() - network.devices()) {}
+
+  // Cables between the two sides once no exchange makes them fewer. The first half of `order` begins on one side.
+  std::int64_t run(const std::vector<int>& order) {
+    side_.assign(static_cast<std::size_t>(switches_), 0);
+    for (int i = 0; i < switches_ / 2; ++i) side_[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = 1;
+    gain_.assign(side_.size(), 0);
+    for (int s = 0; s < switches_; ++s) gain_[static_cast<std::size_t>(s)] = gain_of(s);
+    while (exchange_best()) {
+    }
+    std::int64_t twice = 0;
+    for (int s = 0; s < switches_; ++s) {
+      each_neighbour(s, [&](int other, std::int64_t cables) { twice += same(s, other) ? 0 : cables; });
+    }
+    return twice / 2;
+  }
+
+ private:
+  [[nodiscard]] bool same(int a, int b) const {
+    return side_[static_cast<std::size_t>(a)] == side_[static_cast<std::size_t>(b)];
+  }
+
+  template <class Visit>
+  void each_neighbour(int s, Visit&& visit) const {
+    adjacency_.for_each(network_.devices() + s, [&](LinkId id, int to) {
+      if (to >= network_.devices()) visit(to - network_.devices(), network_.link(id).width);
+    });
+  }
+
+  // Cables that are no longer cut, less those that are then, if `s` alone changed sides.
+  [[nodiscard]] std::int64_t gain_of(int s) const {
+    std::int64_t gain = 0;
+    each_neighbour(s, [&](int other, std::int64_t cables) { gain += same(s, other) ? -cables : cables; });
+    return gain;
+  }
+
+  // Switches of a side with the largest gains: the best pair is among them unless they are all joined to each other.
+  [[nodiscard]] std::vector<int> candidates(char side) const {
+    constexpr std::size_t kMost = 32;
+    std::vector<int> all;
+    for (int s = 0; s < switches_; ++s) {
+      if (side_[static_cast<std::size_t>(s)] == side) all.push_back(s);
+    }
+    const auto before = [this](int a, int b) {
+      return std::pair(-gain_[static_cast<std::size_t>(a)], a) < std::pair(-gain_[static_cast<std::size_t>(b)], b);
+    };
+    const auto most = std::min(kMost, all.size());
+    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most), all.end(), before);
+    all.resize(most);
+    return all;
+  }
+
+  bool exchange_best() {
+    std::int64_t best = 0;
+    std::pair<int, int> pair;
+    const auto there = candidates(0);
+    for (const int a : candidates(1)) {
+      std::map<int, std::int64_t> joined;
+      each_neighbour(a, [&](int other, std::int64_t cables) { joined[other] += cables; });
+      for (const int b : there) {
+        const auto known = joined.find(b);
+        const auto gain = gain_[static_cast<std::size_t>(a)] + gain_[static_cast<std::size_t>(b)] -
+                          (known == joined.end() ? 0 : 2 * known->second);
+        if (gain <= best) continue;
+        best = gain;
+        pair = {a, b};
+      }
+    }
+    if (best == 0) return false;
+    for (const int s : {pair.first, pair.second}) side_[static_cast<std::size_t>(s)] ^= 1;
+    for (const int s : {pair.first, pair.second}) {
+      gain_[static_cast<std::size_t>(s)] = gain_of(s);
+      each_neighbour(s, [&](int other, std::int64_t) { gain_[static_cast<std::size_t>(other)] = gain_of(other); });
+    }
+    return true;
+  }
+
+  const Network& network_;
+  Adjacency adjacency_;
+  int switches_;
+  std::vector<char> side_;
+  std::vector<std::int64_t> gain_;
+};
+
+}  // namespace
+
+std::int64_t exchanged_split(const Network& network, int per_switch) {
+  constexpr int kStarts = 6;
+  const int switches = network.vertices() - network.devices();
+  const std::int64_t width = network.links().empty() ? 0 : network.links().front().width;
+  std::vector<int> order(static_cast<std::size_t>(switches));
+  std::iota(order.begin(), order.end(), 0);
+  SwitchExchanges exchanges(network);
+  Random random(1);
+  auto least = width * (network.devices() / 2);  // half of the devices of every switch
+  for (int start = 0; start < kStarts; ++start) {
+    least = std::min(least, exchanges.run(order) + switches % 2 * (per_switch / 2) * width);
+    random.shuffle(order);
+  }
+  return least;
 }
 
 }  // namespace tandem

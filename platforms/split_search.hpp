@@ -15,4 +15,10 @@ namespace tandem {
 // whose switches have no cables but to devices: each switch then goes to the side on which it has more.
 [[nodiscard]] std::int64_t least_split(const Network& network, const std::vector<int>& radices);
 
+// For networks whose devices hang `per_switch` on every switch by one bundle each: the fewest cables between halves of
+// the switches that exchanges of two switches reach, each time the best one (Kernighan and Lin, 1970, without their
+// sequences of losing exchanges), from a few starts; with an odd number of switches one's devices are split. A split
+// that exists, not always the least.
+[[nodiscard]] std::int64_t exchanged_split(const Network& network, int per_switch);
+
 }  // namespace tandem
