@@ -100,7 +100,7 @@ TEST(RouterNetworks, SizesThatAreLeftOutHoldTheDevices) {
     for (const int devices : {1, 2, 3, 5, 9, 17, 40, 64, 100, 257, 1000}) {
       const auto network = make(name, devices);
       EXPECT_GE(network->devices(), devices) << network->instance();
-      EXPECT_LE(network->devices(), 24 + 4 * devices) << network->instance();
+      EXPECT_LE(network->devices(), 54 + 4 * devices) << network->instance();
     }
   }
 }
