@@ -30,9 +30,9 @@ struct Characteristics {
   int diameter = 0;                    // links on the longest of all shortest device-to-device paths
   double mean_path = 0;                // links, mean over ordered pairs of different devices
   Paths paths = Paths::formula;
-  double bisection_links = 0;          // cables cut by an equal split of the devices, smallest known
-  bool bisection_proved = false;       // false: an upper bound that is not known to be tight
-  bool bisection_searched = false;     // the best of a few splits: others are known to be smaller sometimes
+  double bisection_links = 0;       // cables cut by an equal split of the devices, smallest known
+  bool bisection_proved = false;    // false: an upper bound that is not known to be tight
+  bool bisection_searched = false;  // the best of a few splits: others are known to be smaller sometimes
 };
 
 // What the cost of a network is counted in (prices are applied elsewhere, and are the user's to replace).
