@@ -22,6 +22,20 @@ void check_context(const Topology::PluginContext& context) {
 
 }  // namespace
 
+LengthClass Topology::length_class(LinkId id) const {
+  switch (link(id).kind) {
+    case LinkKind::switch_link:
+      return LengthClass::optical;
+    case LinkKind::device_port:
+    case LinkKind::direct:
+      return LengthClass::copper;
+    case LinkKind::intra_node:
+    case LinkKind::host:
+      break;
+  }
+  return LengthClass::board;
+}
+
 std::unique_ptr<Topology> make_topology(std::string_view text, const Topology::PluginContext& context) {
   check_context(context);
   auto topology = Registry<Topology>::instance().make(text, context);

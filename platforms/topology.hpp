@@ -44,6 +44,9 @@ struct CostItems {
   std::int64_t optical_cables = 0;  // long: between switches, top levels
 };
 
+// How far a cable reaches, which decides what it costs; the classes that CostItems counts.
+enum class LengthClass { board, copper, optical };
+
 class Topology : public Network {
  public:
   static constexpr const char* plugin_kind = "topology";
@@ -58,6 +61,10 @@ class Topology : public Network {
 
   [[nodiscard]] virtual Characteristics characteristics() const = 0;
   [[nodiscard]] virtual CostItems cost_items() const = 0;
+
+  // Of all cables of a link's bundle, the same for both of its directions; counted over all cables it gives
+  // cost_items(). A topology whose cables do not follow from the kinds of their ends alone says so itself.
+  [[nodiscard]] virtual LengthClass length_class(LinkId id) const;
 
   // Whether every route is one of the shortest. False for routings that go round on purpose (Valiant), and for those
   // that the literature defines by address although shorter ways exist (DCell).

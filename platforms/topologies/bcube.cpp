@@ -85,6 +85,9 @@ class BCube final : public Topology {
             .copper_cables = level,
             .optical_cables = level * (digits_ - 1)};
   }
+  [[nodiscard]] LengthClass length_class(LinkId id) const override {
+    return id.value / 2 % digits_ == 0 ? LengthClass::copper : LengthClass::optical;
+  }
 
  private:
   [[nodiscard]] int digit(int device, int level) const {

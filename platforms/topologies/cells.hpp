@@ -37,6 +37,9 @@ class Cells final : public Topology {
   [[nodiscard]] std::vector<int> radices() const override;
   [[nodiscard]] Characteristics characteristics() const override;
   [[nodiscard]] CostItems cost_items() const override;
+  [[nodiscard]] LengthClass length_class(LinkId id) const override {
+    return link(id).kind == LinkKind::direct ? LengthClass::optical : LengthClass::copper;
+  }
   [[nodiscard]] std::vector<bool> bisection_split() const override;
 
  private:

@@ -105,6 +105,9 @@ class Dragonfly final : public Topology {
             .copper_cables = device_cables + local,
             .optical_cables = global};
   }
+  [[nodiscard]] LengthClass length_class(LinkId id) const override {
+    return id.value / 2 < devices_ + local_cables() * sizes_.g ? LengthClass::copper : LengthClass::optical;
+  }
 
  private:
   [[nodiscard]] std::int64_t local_cables() const { return std::int64_t{sizes_.a} * (sizes_.a - 1) / 2; }

@@ -55,6 +55,9 @@ class FullMesh final : public Topology {
     const auto copper = (devices_ / kRack * pairs(kRack) + pairs(devices_ % kRack)) * planes_;
     return {.device_ports = 2 * all, .copper_cables = copper, .optical_cables = all - copper};
   }
+  [[nodiscard]] LengthClass length_class(LinkId id) const override {
+    return link(id).from / kRack == link(id).to / kRack ? LengthClass::copper : LengthClass::optical;
+  }
 
  private:
   [[nodiscard]] static std::int64_t pairs(std::int64_t devices) { return devices * (devices - 1) / 2; }

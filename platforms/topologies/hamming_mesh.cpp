@@ -136,6 +136,9 @@ class HammingMesh final : public Topology {
     }
     return {.switch_ports = edge, .device_ports = 2 * mesh + edge, .board_links = mesh, .optical_cables = edge};
   }
+  [[nodiscard]] LengthClass length_class(LinkId id) const override {
+    return link(id).kind == LinkKind::direct ? LengthClass::board : LengthClass::optical;
+  }
 
  private:
   [[nodiscard]] const GridAxis& axis_of(int axis) const { return axes_[static_cast<std::size_t>(axis)]; }

@@ -81,6 +81,10 @@ class Hypercube final : public Topology {
     const auto copper = std::int64_t{devices_ / 2} * std::min(dimensions_, kRackDimensions) * planes_;
     return {.device_ports = 2 * all, .copper_cables = copper, .optical_cables = all - copper};
   }
+  [[nodiscard]] LengthClass length_class(LinkId id) const override {
+    return link(id).from >> kRackDimensions == link(id).to >> kRackDimensions ? LengthClass::copper
+                                                                              : LengthClass::optical;
+  }
 
  private:
   [[nodiscard]] std::int64_t cables() const { return std::int64_t{devices_ / 2} * dimensions_; }

@@ -216,6 +216,9 @@ class MeshRailCube final : public Topology {
     const auto rails = modules_ * rail_cables_ * planes_;
     return {.switch_ports = rails, .device_ports = 2 * mesh + rails, .board_links = mesh, .optical_cables = rails};
   }
+  [[nodiscard]] LengthClass length_class(LinkId id) const override {
+    return link(id).kind == LinkKind::direct ? LengthClass::board : LengthClass::optical;
+  }
 
  private:
   // A message on its way: where it is, and which digits it still has to correct.

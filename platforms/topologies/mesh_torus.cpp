@@ -86,6 +86,7 @@ class MeshTorus final : public Topology {
 
   [[nodiscard]] Characteristics characteristics() const override;
   [[nodiscard]] CostItems cost_items() const override;
+  [[nodiscard]] LengthClass length_class(LinkId id) const override;
 
  private:
   struct Ring {
@@ -280,6 +281,21 @@ CostItems MeshTorus::cost_items() const {
     items.optical_cables += optical;
   }
   return items;
+}
+
+// A ring longer than a block leaves it behind the block's last coordinate, and behind its own.
+LengthClass MeshTorus::length_class(LinkId id) const {
+  const auto& cable = link(LinkId{id.value / 2 * 2});
+  if (cable.to >= devices_) return LengthClass::board;
+  const int from = cable.from / sizes_.m;
+  const int to = cable.to / sizes_.m;
+  if (from == to) return LengthClass::board;
+  int level = 0;
+  while (digit(from, level) == digit(to, level)) ++level;
+  const int size = rings_[static_cast<std::size_t>(level)].size;
+  const int at = digit(from, level);
+  const bool leaves = size > kBlock && (at % kBlock == kBlock - 1 || at == size - 1);
+  return leaves ? LengthClass::optical : LengthClass::copper;
 }
 
 std::vector<int> dimensions_of(const Arguments& arguments, int m, int devices) {

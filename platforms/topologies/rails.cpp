@@ -71,6 +71,9 @@ class Rails final : public Topology {
   [[nodiscard]] std::vector<int> radices() const override { return {options_.m, options_.nodes}; }
   [[nodiscard]] Characteristics characteristics() const override;
   [[nodiscard]] CostItems cost_items() const override;
+  [[nodiscard]] LengthClass length_class(LinkId id) const override {
+    return id.value / 2 < node_bundles() ? LengthClass::board : LengthClass::optical;
+  }
   [[nodiscard]] bool shortest_routing() const override;
 
  private:

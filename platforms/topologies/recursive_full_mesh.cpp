@@ -79,6 +79,10 @@ class RecursiveFullMesh final : public Topology {
     const auto boards = std::int64_t{devices_} / m_ * module_cables() * planes_;
     return {.device_ports = 2 * all, .board_links = boards, .optical_cables = all - boards};
   }
+  [[nodiscard]] LengthClass length_class(LinkId id) const override {
+    const bool one_module = link(id).from / m_ == link(id).to / m_;
+    return one_module ? LengthClass::board : LengthClass::optical;
+  }
 
   // With one cable between any two groups of one level, the way over it takes at most three links, and no way round
   // takes fewer: a device that one comes to over its cable has no second one.

@@ -16,6 +16,7 @@ namespace tandem {
 namespace {
 
 constexpr int kMostDimensions = 22;  // 2^22 devices
+constexpr int kBlock = 4;            // devices of a rack along each dimension
 
 class Torus final : public Topology {
  public:
@@ -69,6 +70,7 @@ class Torus final : public Topology {
 
   [[nodiscard]] Characteristics characteristics() const override;
   [[nodiscard]] CostItems cost_items() const override;
+  [[nodiscard]] LengthClass length_class(LinkId id) const override;
 
  private:
   struct Ring {
@@ -168,18 +170,30 @@ Characteristics Torus::characteristics() const {
   return result;
 }
 
-// Devices come in blocks of up to 4 along each dimension (a rack; as in TPU v4, Jouppi et al., ISCA 2023): cables
+// Devices come in blocks of up to kBlock along each dimension (a rack; as in TPU v4, Jouppi et al., ISCA 2023): cables
 // inside a block are copper, cables between blocks optical. Without switches, every cable end is a device port.
 CostItems Torus::cost_items() const {
   CostItems items;
   for (const std::int64_t size : sizes_) {
     const auto all = cables_of(static_cast<int>(size), devices_) * planes_;
-    const auto optical = size <= 4 ? 0 : devices_ / size * ((size + 3) / 4) * planes_;
+    const auto optical = size <= kBlock ? 0 : devices_ / size * ((size + kBlock - 1) / kBlock) * planes_;
     items.device_ports += 2 * all;
     items.copper_cables += all - optical;
     items.optical_cables += optical;
   }
   return items;
+}
+
+// A ring longer than a block leaves it behind the block's last coordinate, and behind its own.
+LengthClass Torus::length_class(LinkId id) const {
+  const auto& cable = link(LinkId{id.value / 2 * 2});
+  for (const auto& ring : rings_) {
+    const int from = ring.coordinate(cable.from);
+    if (from == ring.coordinate(cable.to)) continue;
+    const bool leaves = ring.size > kBlock && (from % kBlock == kBlock - 1 || from == ring.size - 1);
+    return leaves ? LengthClass::optical : LengthClass::copper;
+  }
+  return LengthClass::copper;
 }
 
 std::vector<int> torus_sizes(const Arguments& arguments, int devices) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "platforms/cables.hpp"
 #include "platforms/topology.hpp"
 #include "tests/platforms/graph.hpp"
 
@@ -238,6 +239,31 @@ TEST_P(TopologyContract, CostItemsCountEveryPortAndCableOnce) {
   EXPECT_EQ(cost.switch_ports, counts.switch_ports);
   EXPECT_EQ(cost.device_ports, counts.device_ports);
   EXPECT_EQ(cost.board_links + cost.copper_cables + cost.optical_cables, counts.links);
+}
+
+// Cable by cable the same lengths as in the counts that prices are applied to; every port of a device, and of a switch
+// of every plane, has one cable.
+TEST_P(TopologyContract, CablesHaveTheLengthsOfTheCostItems) {
+  const auto cost = topology_->cost_items();
+  std::map<LengthClass, std::int64_t> cables;
+  std::map<std::pair<int, int>, std::vector<std::int64_t>> ports;  // by vertex and plane; a device is in all planes
+  for (const auto& cable : cables_of(*topology_)) {
+    ++cables[cable.length];
+    const auto& link = topology_->link(cable.link);
+    ASSERT_TRUE(cable.plane >= 0 && cable.plane < topology_->planes());
+    EXPECT_EQ(cable.length, topology_->length_class(LinkId{cable.link.value + 1})) << "differs by direction";
+    ports[{link.from, link.from < topology_->devices() ? 0 : cable.plane}].push_back(cable.from_port);
+    ports[{link.to, link.to < topology_->devices() ? 0 : cable.plane}].push_back(cable.to_port);
+  }
+  EXPECT_EQ(cables[LengthClass::board], cost.board_links);
+  EXPECT_EQ(cables[LengthClass::copper], cost.copper_cables);
+  EXPECT_EQ(cables[LengthClass::optical], cost.optical_cables);
+  for (auto& [vertex, numbers] : ports) {
+    std::sort(numbers.begin(), numbers.end());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      ASSERT_EQ(numbers[i], static_cast<std::int64_t>(i)) << topology_->vertex_name(vertex.first);
+    }
+  }
 }
 
 TEST_P(TopologyContract, BisectionLiesBetweenItsBounds) {

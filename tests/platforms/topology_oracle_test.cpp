@@ -2,27 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "platforms/topology.hpp"
-#include "sim/core/text.hpp"
 #include "tests/platforms/graph.hpp"
+#include "tests/platforms/oracle_table.hpp"
 
 namespace tandem {
 namespace {
 
-// Rows of the table, comments and header left out; ';' in an instance stands for its ','.
 std::vector<std::vector<std::string>> rows() {
-  std::ifstream file(TANDEM_SOURCE_DIR "/tests/platforms/topology_oracles.csv");
-  std::vector<std::vector<std::string>> result;
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.empty() || line[0] == '#' || line.starts_with("instance,")) continue;
-    auto cells = split(line, ',');
-    std::replace(cells[0].begin(), cells[0].end(), ';', ',');
-    result.push_back(std::move(cells));
-  }
-  return result;
+  return testing::oracle_rows("topology_oracles.csv");
 }
 
 TEST(TopologyOracles, ClosedFormsEqualTheMeasuredTable) {
