@@ -83,11 +83,11 @@ void check_output(const std::string& path) {
   check_results_path(path);
 }
 
-void check_not_an_input(const std::string& output, const std::vector<std::string>& inputs) {
+void check_not_an_input(const std::string& output, const std::vector<std::string>& inputs, const std::string& option) {
   for (const auto& input : inputs) {
     std::error_code ignored;  // a file that is not there is no other one
     if (std::filesystem::equivalent(output, input, ignored)) {
-      throw usage_error(fmt::format("--output {} is the input: it would be overwritten", output));
+      throw usage_error(fmt::format("{} {} is the input: it would be overwritten", option, output));
     }
   }
 }

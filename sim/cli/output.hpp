@@ -24,7 +24,8 @@ void print_records(Format format, const std::vector<Record>& records);
 // Input error, before any work is done, where a file of this name could not be written.
 void check_output(const std::string& path);
 // Usage error where the output is one of the files read, under whatever name: it would be overwritten.
-void check_not_an_input(const std::string& output, const std::vector<std::string>& inputs);
+void check_not_an_input(const std::string& output, const std::vector<std::string>& inputs,
+                        const std::string& option = "--output");
 
 // A text of the command that made a file, without options that have no influence on the file's content.
 [[nodiscard]] std::string command_text(const std::string& command, const std::vector<std::string>& arguments);

@@ -1,6 +1,8 @@
-// tandem topology: what a network is made of, several side by side; routes, links and addresses.
+// tandem topology: what networks are made of, side by side; routes, links and addresses; drawings and other files.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -8,10 +10,14 @@
 #include "sim/cli/output.hpp"
 #include "sim/cli/run_options.hpp"
 #include "sim/cli/subcommand.hpp"
+#include "sim/cli/topology_files.hpp"
+#include "sim/cli/topology_tables.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/study/cost.hpp"
+#include "sim/study/price_file.hpp"
+#include "traces/atomic_file.hpp"
 
 namespace tandem {
 namespace {
@@ -27,18 +33,35 @@ CommandSpec topology_spec() {
   spec.synopsis = "tandem topology NAME[:KEY=VALUE,...]... [options]";
   spec.help =
       "Characteristics of topologies, side by side. Where sizes are left out, --ranks chooses the smallest instance "
-      "that "
-      "holds them.";
+      "that holds them. With several devices a node, paths, bisection, failures and drawings are those of the "
+      "topology, whose end points are the nodes' NICs.";
   spec.word_name = "topology";
   spec.least_words = 1;
   spec.most_words = 64;
   const std::string what = "What to show";
+  const std::string files = "Files to write, of one topology";
   const std::string cost = "Prices, US dollars (assumptions: replace them)";
   spec.options = {
       {"route", "SRC DST", "none", "the links from one device to another", what, 0, false, 2},
+      {"flows", "N", "1", "with --route: the different paths that flows 0 to N-1 take", what},
       {"links", "", "no", "every link, each direction of its own", what},
       {"addresses", "", "no", "every device with its address", what},
+      {"analyse", "", "no",
+       "disjoint and equal paths between devices (sampled pairs), all-to-all throughput in rates of a cable, and "
+       "bounds "
+       "of the bisection; minutes for tens of thousands of devices",
+       what},
+      {"random-failures", "links=P%,switches=P%,seed=S,trials=T", "none",
+       "each cable and switch fails with this probability: the share of devices in the largest connected part and the "
+       "stretch of paths in it, means over trials (10) and their spread (standard deviation of one trial)",
+       what},
+      {"draw", "FILE.svg", "none", "a picture; up to a few hundred devices and switches", files},
+      {"cables", "FILE.csv", "none", "one line a cable: end, port, end, port, plane, length class", files},
+      {"export-xml", "FILE.xml", "none", "a platform of SimGrid with the routes of all pairs; up to 256 devices",
+       files},
       format_option(),
+      {"prices", "FILE", "none", "a file of NAME = PRICE lines, as in sim/study/prices; the options below go before it",
+       cost},
       {"switch-port-price", "USD", fmt::format("{}", Prices{}.switch_port), "of a switch port", cost},
       {"nic-port-price", "USD", fmt::format("{}", Prices{}.device_port), "of a device's network port", cost},
       {"board-link-price", "USD", fmt::format("{}", Prices{}.board_link), "of a link on a board or backplane", cost},
@@ -49,15 +72,19 @@ CommandSpec topology_spec() {
   return spec;
 }
 
-double price(const CommandLine& line, const char* name) {
+// An option that is given, or what the file (or the assumption) says.
+double price(const CommandLine& line, const char* name, double otherwise) {
+  if (!line.has(name)) return otherwise;
   const double value = parse_number(line.text(name), std::string("--") + name);
   if (value < 0) throw usage_error(fmt::format("--{} is '{}': it must not be negative", name, line.text(name)));
   return value;
 }
 
 Prices prices_of(const CommandLine& line) {
-  return {price(line, "switch-port-price"), price(line, "nic-port-price"), price(line, "board-link-price"),
-          price(line, "copper-cable-price"), price(line, "optical-cable-price")};
+  const auto base = line.has("prices") ? read_prices(line.text("prices")) : Prices{};
+  return {price(line, "switch-port-price", base.switch_port), price(line, "nic-port-price", base.device_port),
+          price(line, "board-link-price", base.board_link), price(line, "copper-cable-price", base.copper_cable),
+          price(line, "optical-cable-price", base.optical_cable)};
 }
 
 ClusterOptions cluster_options(const CommandLine& line) {
@@ -70,94 +97,21 @@ ClusterOptions cluster_options(const CommandLine& line) {
   return parse_run(given).cluster;
 }
 
-Record characteristics_of(const Cluster& cluster, const Prices& prices) {
-  const auto& topology = cluster.topology();
-  const auto c = topology.characteristics();
-  const auto items = topology.cost_items();
-  const double end_points = static_cast<double>(cluster.options().nics_per_node) / cluster.options().devices_per_node;
-  Record row;
-  const auto count = [&](const char* name, std::int64_t value) { row.push_back({name, "1", value}); };
-  const auto real = [&](const char* name, double value) { row.push_back({name, "1", value}); };
-  row.push_back({"topology", "1", split_plugin_text(topology.instance()).name});
-  row.push_back({"instance", "1", topology.instance()});
-  count("devices", cluster.options().devices_per_node == 1 ? c.devices : cluster.devices());
-  count("nodes", cluster.nodes());
-  count("switches", c.switches);
-  count("max_switch_radix", c.max_switch_radix);
-  count("links", c.links);
-  real("ports_per_device", cluster.ports_per_device());
-  real("switch_ports_per_device", c.switch_ports_per_device * end_points);
-  count("diameter", c.diameter);
-  real("mean_path", c.mean_path);
-  real("bisection_links", c.bisection_links);
-  row.push_back({"bisection_is", "1", std::string(c.bisection_proved ? "proved" : "upper bound")});
-  count("switch_ports", items.switch_ports);
-  count("device_ports", items.device_ports);
-  count("board_links", items.board_links);
-  count("copper_cables", items.copper_cables);
-  count("optical_cables", items.optical_cables);
-  row.push_back({"cost_per_device", "USD", cost_per_device(topology, prices) * end_points});
-  return row;
-}
-
-std::string digits_of(const Cluster& cluster, int device) {
-  std::vector<int> digits;
-  for (const int radix : cluster.radices()) {
-    digits.push_back(device % radix);
-    device /= radix;
-  }
-  return fmt::format("{}", fmt::join(digits, ","));
-}
-
-Record link_row(const Cluster& cluster, LinkId id) {
-  static const char* kKinds[]{"device_port", "switch_link", "direct", "intra_node", "host"};
-  const auto& link = cluster.link(id);
-  return {{"link", "1", std::int64_t{id.value}},     {"from", "1", cluster.vertex_name(link.from)},
-          {"to", "1", cluster.vertex_name(link.to)}, {"kind", "1", std::string(kKinds[static_cast<int>(link.kind)])},
-          {"cables", "1", std::int64_t{link.width}}, {"bandwidth_bytes_per_s", "bytes/s", link.bandwidth.count()},
-          {"latency_s", "s", link.latency.count()}};
-}
-
-std::vector<Record> link_rows(const Cluster& cluster) {
-  std::vector<Record> rows;
-  for (std::size_t i = 0; i < cluster.links().size(); ++i) {
-    rows.push_back(link_row(cluster, LinkId{static_cast<std::int32_t>(i)}));
-  }
-  return rows;
-}
-
-std::vector<Record> address_rows(const Cluster& cluster) {
-  std::vector<Record> rows;
-  for (int device = 0; device < cluster.devices(); ++device) {
-    rows.push_back({{"device", "1", std::int64_t{device}},
-                    {"name", "1", cluster.vertex_name(device)},
-                    {"address", "1", digits_of(cluster, device)}});
-  }
-  return rows;
-}
-
-std::vector<Record> route_rows(const Cluster& cluster, const std::string& ends) {
-  const auto words = split(ends, ' ');
-  const auto device = [&](const std::string& text) {
-    return DeviceId{static_cast<std::int32_t>(parse_integer(text, 0, cluster.devices() - 1, "a device of --route"))};
-  };
-  std::vector<LinkId> path;
-  cluster.route(device(words.at(0)), device(words.at(1)), 0, path);
-  std::vector<Record> rows;
-  for (const auto id : path) rows.push_back(link_row(cluster, id));
-  return rows;
+int flows_of(const CommandLine& line) {
+  if (line.has("flows") && !line.has("route")) throw usage_error("--flows is for --route, which is not given");
+  return static_cast<int>(parse_integer(line.text("flows"), 1, 100'000, "--flows"));
 }
 
 // Names of the tables asked for, and their rows.
 std::vector<std::pair<std::string, std::vector<Record>>> extra_tables(const CommandLine& line, const Cluster& cluster) {
   std::vector<std::pair<std::string, std::vector<Record>>> tables;
-  if (line.has("route")) tables.emplace_back("route", route_rows(cluster, line.text("route")));
+  if (line.has("route")) tables.emplace_back("route", route_rows(cluster, line.text("route"), flows_of(line)));
   if (line.has("links")) tables.emplace_back("link_list", link_rows(cluster));
   if (line.has("addresses")) tables.emplace_back("addresses", address_rows(cluster));
   return tables;
 }
 
-std::string side_by_side(const std::vector<Record>& rows, const Prices& prices) {
+std::string side_by_side(const std::vector<Record>& rows, const Prices& prices, const std::string& source) {
   std::vector<std::vector<std::string>> lines;
   for (std::size_t f = 0; f < rows.front().size(); ++f) {
     lines.push_back({rows.front()[f].name});
@@ -165,18 +119,26 @@ std::string side_by_side(const std::vector<Record>& rows, const Prices& prices) 
   }
   return aligned(lines) +
          fmt::format(
-             "\nassumed prices: switch port {:g}, NIC port {:g}, board link {:g}, copper cable {:g}, optical cable "
+             "\n{}: switch port {:g}, NIC port {:g}, board link {:g}, copper cable {:g}, optical cable "
              "{:g} USD\n",
-             prices.switch_port, prices.device_port, prices.board_link, prices.copper_cable, prices.optical_cable);
+             source, prices.switch_port, prices.device_port, prices.board_link, prices.copper_cable,
+             prices.optical_cable);
+}
+
+std::string route_note(const std::vector<Record>& table) {
+  const auto* path = table.empty() ? nullptr : find_field(table.back(), "path");
+  if (path == nullptr) return fmt::format(", {} links", table.size());
+  return fmt::format(", {} different paths", std::get<std::int64_t>(path->value) + 1);
 }
 
 std::string as_text(const CommandLine& line, const std::vector<std::unique_ptr<Cluster>>& clusters,
                     const std::vector<Record>& rows, const Prices& prices) {
-  auto text = side_by_side(rows, prices);
+  const auto source = line.has("prices") ? "prices of " + line.text("prices") : std::string("assumed prices");
+  auto text = side_by_side(rows, prices, source);
   for (const auto& cluster : clusters) {
     for (const auto& [name, table] : extra_tables(line, *cluster)) {
       text += fmt::format("\n{} of {}{}\n", name == "link_list" ? "links" : name, cluster->topology().instance(),
-                          name == "route" ? fmt::format(", {} links", table.size()) : "");
+                          name == "route" ? route_note(table) : "");
       text += to_table(table);
     }
   }
@@ -214,30 +176,85 @@ std::string as_csv(const CommandLine& line, const std::vector<std::unique_ptr<Cl
   return to_csv(all.empty() ? rows : all);
 }
 
+// Options that name files to write, and what makes their content.
+struct FileOption {
+  const char* name;
+  std::string (*content)(const Cluster& cluster);
+};
+const FileOption kFiles[]{
+    {"draw", [](const Cluster& cluster) { return drawing(cluster.topology()); }},
+    {"cables", cables_csv},
+    {"export-xml", platform_xml},
+};
+
+// Files that the command reads: prices, and whatever a topology's parameters name.
+std::vector<std::string> inputs_of(const CommandLine& line) {
+  std::vector<std::string> inputs;
+  if (line.has("prices")) inputs.push_back(line.text("prices"));
+  for (const auto& word : line.words()) {
+    for (const auto& part : split(split_plugin_text(word).arguments, ',')) {
+      inputs.push_back(part.substr(part.find('=') + 1));
+    }
+  }
+  return inputs;
+}
+
+void check_files(const CommandLine& line) {
+  std::map<std::string, std::string> options;  // by the file they name
+  for (const auto& [name, content] : kFiles) {
+    if (!line.has(name)) continue;
+    const auto& path = line.text(name);
+    if (line.words().size() != 1) {
+      throw usage_error(fmt::format("--{} is for one topology: {} are given", name, line.words().size()));
+    }
+    check_output(path);
+    check_not_an_input(path, inputs_of(line), std::string("--") + name);
+    const auto [other, is_new] =
+        options.emplace(std::filesystem::weakly_canonical(std::filesystem::absolute(path)), name);
+    if (!is_new) throw usage_error(fmt::format("--{} and --{} name the same file: {}", other->second, name, path));
+  }
+}
+
+// All contents before any file, so that a refusal leaves none.
+void write_files(const CommandLine& line, const Cluster& cluster) {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const auto& [name, content] : kFiles) {
+    if (line.has(name)) files.emplace_back(line.text(name), content(cluster));
+  }
+  for (const auto& [path, content] : files) write_atomically(path, content);
+}
+
+void append(Record& row, Record more) {
+  for (auto& field : more) row.push_back(std::move(field));
+}
+
 int topology_command(const std::vector<std::string>& arguments) {
   const auto line = parse_command_line(topology_spec(), arguments);
   if (!line) return 0;
   const auto format = format_of(*line);
   const auto prices = prices_of(*line);
+  const auto failures =
+      line->has("random-failures") ? parse_random_failures(line->text("random-failures")) : FailureShares{};
+  (void)flows_of(*line);
+  check_files(*line);
   auto options = cluster_options(*line);
   std::vector<std::unique_ptr<Cluster>> clusters;
-  std::vector<Record> rows;
   for (const auto& name : line->words()) {
     options.topology = name;
     clusters.push_back(std::make_unique<Cluster>(options));
-    rows.push_back(characteristics_of(*clusters.back(), prices));
   }
-  switch (format) {
-    case Format::json:
-      print(as_json(*line, clusters, rows).dump(2) + "\n");
-      break;
-    case Format::csv:
-      print(as_csv(*line, clusters, rows));
-      break;
-    case Format::table:
-      print(as_text(*line, clusters, rows, prices));
-      break;
+  std::vector<Record> rows;
+  for (const auto& cluster : clusters) {
+    rows.push_back(characteristics_of(*cluster, prices));
+    if (line->has("analyse")) append(rows.back(), analysis_of(cluster->topology()));
+    if (line->has("random-failures")) append(rows.back(), failures_of(cluster->topology(), failures));
   }
+  // Before anything is written: what is asked for may be impossible.
+  const auto text = format == Format::json  ? as_json(*line, clusters, rows).dump(2) + "\n"
+                    : format == Format::csv ? as_csv(*line, clusters, rows)
+                                            : as_text(*line, clusters, rows, prices);
+  write_files(*line, *clusters.front());
+  print(text);
   return 0;
 }
 

@@ -60,4 +60,27 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
   return fmt::format("; known: {}", fmt::join(candidates, ", "));
 }
 
+std::string xml_escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return result;
+}
+
 }  // namespace tandem

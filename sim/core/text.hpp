@@ -16,4 +16,7 @@ namespace tandem {
 // "; did you mean 'x'?" or "; known: a, b, c": the tail of every unknown-name error.
 [[nodiscard]] std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 
+// Text inside of XML elements and attributes in double quotes; control characters, which XML cannot hold, are blanks.
+[[nodiscard]] std::string xml_escaped(std::string_view text);
+
 }  // namespace tandem
