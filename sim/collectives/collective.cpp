@@ -60,6 +60,34 @@ Error unsupported(CollectiveOperation operation) {
                                  fmt::join(able, ", ")));
 }
 
+bool passes_devices(const Network& network, DeviceId from, DeviceId to) {
+  std::vector<LinkId> path;
+  network.route(from, to, 0, path);
+  return std::any_of(path.begin(), path.end(), [&](LinkId id) {
+    const int end = network.link(id).to;
+    return end < network.devices() && end != to.value;
+  });
+}
+
+// Looks at the first module, and its neighbours along each digit.
+std::vector<std::uint32_t> reach_of(const Network& network, const std::vector<DeviceId>& devices,
+                                    const std::vector<int>& sides) {
+  std::vector<std::uint32_t> reach;
+  const bool has_upper = std::any_of(sides.begin() + (sides.empty() ? 0 : 1), sides.end(), [](int s) { return s > 1; });
+  if (!has_upper) return reach;
+  for (int position = 0; position < sides[0]; ++position) {
+    reach.push_back(0);
+    int stride = sides[0];
+    for (std::size_t l = 1; l < sides.size(); stride *= sides[l++]) {
+      if (sides[l] == 1) continue;
+      const auto from = devices[static_cast<std::size_t>(position)];
+      const auto to = devices[static_cast<std::size_t>(position + stride)];
+      if (!passes_devices(network, from, to)) reach.back() |= std::uint32_t{1} << l;
+    }
+  }
+  return reach;
+}
+
 }  // namespace
 
 std::shared_ptr<const CollectiveSchedule> CollectiveAlgorithm::schedule(CollectiveOperation operation,
@@ -93,7 +121,9 @@ GroupShape group_shape(const Network& network, const std::vector<DeviceId>& devi
   const bool ascending = std::is_sorted(devices.begin(), devices.end());
   if (ascending) {
     int stride = 1;
-    for (const int side : rectangle(network.radices(), devices)) {
+    shape.sides = rectangle(network.radices(), devices);
+    shape.reach = reach_of(network, devices, shape.sides);
+    for (const int side : shape.sides) {
       if (side == 1) continue;
       shape.digits.push_back({side, digit_kind(network, devices, stride, side)});
       stride *= side;
