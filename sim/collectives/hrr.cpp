@@ -30,8 +30,8 @@ struct Cube {
   int positions = 1;
   int modules = 1;
   std::vector<int> radices;  // of levels, 1 included
+  std::vector<Exchange> rails;
   Exchange module = Exchange::direct;
-  std::string rails;  // exchange, or "native"
 
   [[nodiscard]] int levels() const { return static_cast<int>(radices.size()); }
   [[nodiscard]] int radix(int level) const { return radices[static_cast<std::size_t>(level)]; }
@@ -42,8 +42,7 @@ struct Cube {
   }
   // Of one level, among modules.
   [[nodiscard]] NestedDigit digit(int level) const {
-    const auto native = is_power_of_two(radix(level)) ? Exchange::halving : Exchange::ring;
-    return {radix(level), below(level), rails == "native" ? native : exchange_from_text(rails)};
+    return {radix(level), below(level), rails[static_cast<std::size_t>(level)]};
   }
 };
 
@@ -262,14 +261,20 @@ class Hrr final : public CollectiveAlgorithm {
       for (const auto& digit : shape.digits) sides.push_back(digit.radix);
     }
     Cube cube;
-    cube.rails = rails_;
     if (sides.empty()) return cube;
     cube.positions = sides[0];
     cube.modules = shape.workers / sides[0];
     cube.radices.assign(sides.begin() + 1, sides.end());
-    const bool is_ring = sides[0] > 1 && shape.digits[0].kind == DigitKind::ring;
-    cube.module = is_ring ? Exchange::ring : Exchange::direct;
+    auto digit = shape.digits.begin();
+    if (cube.positions > 1 && digit++->kind == DigitKind::ring) cube.module = Exchange::ring;
+    for (const int radix : cube.radices) cube.rails.push_back(radix > 1 ? exchange_of(*digit++) : Exchange::direct);
     return cube;
+  }
+
+  [[nodiscard]] Exchange exchange_of(const Digit& digit) const {
+    if (rails_ != "native") return exchange_from_text(rails_);
+    if (digit.kind == DigitKind::ring) return Exchange::ring;
+    return is_power_of_two(digit.radix) ? Exchange::halving : Exchange::ring;
   }
 
   // Positions whose reach is not known are taken for those of a mesh-rail-cube with one rail port a device.
@@ -327,14 +332,15 @@ class Hrr final : public CollectiveAlgorithm {
   std::string rails_;
 };
 
-TANDEM_REGISTER(CollectiveAlgorithm, hrr, "hrr",
-                "mesh-rail-cube's own: hierarchical over module and rails, levels rotating over the positions",
-                [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
-                  return std::make_unique<Hrr>(arguments.text("rails"));
-                },
-                {{"rails", ParameterType::text, "native",
-                  "exchange on the rails: native (halving, ring where the radix is no power of two), ring, halving or "
-                  "direct"}})
+TANDEM_REGISTER(
+    CollectiveAlgorithm, hrr, "hrr",
+    "mesh-rail-cube's own: hierarchical over module and rails, levels rotating over the positions",
+    [](const Arguments& arguments, const CollectiveAlgorithm::PluginContext&) {
+      return std::make_unique<Hrr>(arguments.text("rails"));
+    },
+    {{"rails", ParameterType::text, "native",
+      "exchange on the rails: native (halving, or ring where they are rings or of a radix that is no power of "
+      "two), ring, halving or direct"}})
 
 }  // namespace
 }  // namespace tandem
