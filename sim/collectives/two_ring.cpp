@@ -73,20 +73,27 @@ class TwoRing final : public CollectiveAlgorithm {
   }
 
  private:
+  // Two digits, or the four of a HammingMesh: accelerators of a board along a row, boards in a row, and the same again
+  // along a column.
   static Grid grid_of(const GroupShape& shape) {
-    if (shape.digits.size() != 2 || shape.digits[0].radix < 3 || shape.digits[1].radix < 3) {
+    auto sides = shape.sides;
+    if (sides.empty()) {
+      for (const auto& digit : shape.digits) sides.push_back(digit.radix);
+    }
+    if (sides.size() == 4) sides = {sides[0] * sides[1], sides[2] * sides[3]};
+    if (sides.size() != 2 || sides[0] < 3 || sides[1] < 3) {
       throw usage_error(
           fmt::format("two-ring needs ranks that fill a grid of two dimensions, at least 3 x 3, but these {} fill {}",
                       shape.workers, described(shape)));
     }
-    const Grid grid{shape.digits[1].radix, shape.digits[0].radix, false};
+    const Grid grid{sides[1], sides[0], false};
     const Grid turned{grid.columns, grid.rows, true};
     if (grid.fits()) return grid;
     if (turned.fits()) return turned;
     throw usage_error(fmt::format(
         "two-ring knows two edge-disjoint rings only of grids r x c where c divides r and r has no divisor in common "
-        "with c-1 (such as 8x8 or 16x8), not of {}; use torus-ring",
-        described(shape)));
+        "with c-1 (such as 8x8 or 16x8), not of {}x{}; use torus-ring",
+        sides[0], sides[1]));
   }
 
   static std::string described(const GroupShape& shape) {

@@ -237,7 +237,7 @@ const std::map<std::string, std::vector<std::string>>& only_on() {
   static const std::map<std::string, std::vector<std::string>> shapes{
       {"two-ring",
        {"torus:dims=3x3", "torus:dims=4x4", "torus:dims=5x5", "torus:dims=4x8", "torus:dims=8x4", "torus:dims=16x4",
-        "torus:dims=10x10", "torus:dims=3x9"}}};
+        "torus:dims=10x10", "torus:dims=3x9", "hamming-mesh:a=2,b=2,x=2,y=4"}}};
   return shapes;
 }
 

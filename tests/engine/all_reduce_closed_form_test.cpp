@@ -234,6 +234,23 @@ TEST(TwoRing, UsesAllPortsOfAGrid) {
   }
 }
 
+// Hoefler et al., SC 2022: a step waits for the neighbours on other boards, behind a switch. Every cable carries its
+// ring's share; those of a board one wide are two cables in one bundle.
+TEST(TwoRing, UsesAllPortsOfAHammingMesh) {
+  const double n = kBytes / kBandwidth;
+  for (const char* topology : {"hamming-mesh:a=2,b=2,x=4,y=4", "hamming-mesh:a=4,b=4,x=2,y=2",
+                               "hamming-mesh:a=2,b=4,x=2,y=4", "hamming-mesh:a=1,b=1,x=8,y=8"}) {
+    const auto network = build(topology);
+    const double devices = network->devices();
+    expect_time({topology, "two-ring"}, 2 * (devices - 1) * (kSwitched + n / 4 / devices));
+    const auto result = run_all_reduce(*network, "two-ring", kBytes, kOverhead);
+    EXPECT_EQ(result.links.size(), network->links().size()) << topology;
+    for (const auto& use : result.links) {
+      EXPECT_EQ(use.bytes, network->link(use.link).width * std::llround(2 * (devices - 1) * kBytes / 4 / devices));
+    }
+  }
+}
+
 // -------------------------------------------------------------------------------- BCube
 
 // Wang et al., NeurIPS 2018: 2 (N-1)/N n/((k+1) B), every port busy all along; direct exchange takes k+1 steps each
