@@ -17,9 +17,9 @@ bool is_direct(const Network& network, DeviceId from, DeviceId to) {
   return path.size() == 1;
 }
 
-// Looks at the first line of devices along the digit: members base, base + stride, ...
-DigitKind digit_kind(const Network& network, const std::vector<DeviceId>& devices, int stride, int radix) {
-  const auto at = [&](int i) { return devices[static_cast<std::size_t>(i * stride)]; };
+// Looks at one line of devices along the digit: members base, base + stride, ...
+DigitKind digit_kind(const Network& network, const std::vector<DeviceId>& devices, int base, int stride, int radix) {
+  const auto at = [&](int i) { return devices[static_cast<std::size_t>(base + i * stride)]; };
   bool full = true;
   bool ring = true;
   for (int i = 0; i < radix && (full || ring); ++i) {
@@ -60,6 +60,39 @@ Error unsupported(CollectiveOperation operation) {
                                  fmt::join(able, ", ")));
 }
 
+bool passes_devices(const Network& network, DeviceId from, DeviceId to) {
+  std::vector<LinkId> path;
+  try {
+    network.route(from, to, 0, path);
+  } catch (const Error&) {
+    return true;  // failures have left no way
+  }
+  return std::any_of(path.begin(), path.end(), [&](LinkId id) {
+    const int end = network.link(id).to;
+    return end < network.devices() && end != to.value;
+  });
+}
+
+// Looks from the first module upwards and from the last one downwards: one failed link is no property of the network.
+std::vector<std::uint32_t> reach_of(const Network& network, const std::vector<DeviceId>& devices,
+                                    const std::vector<int>& sides) {
+  const auto uppers = sides.begin() + (sides.empty() ? 0 : 1);
+  const bool has_upper = std::any_of(uppers, sides.end(), [](int side) { return side > 1; });
+  std::vector<std::uint32_t> reach(has_upper ? static_cast<std::size_t>(sides[0]) : 0, 0);
+  for (std::size_t position = 0; position < reach.size(); ++position) {
+    const auto last = devices.size() - reach.size() + position;
+    auto stride = reach.size();
+    for (std::size_t l = 1; l < sides.size(); stride *= static_cast<std::size_t>(sides[l++])) {
+      if (sides[l] == 1) continue;
+      if (!passes_devices(network, devices[position], devices[position + stride]) ||
+          !passes_devices(network, devices[last], devices[last - stride])) {
+        reach[position] |= std::uint32_t{1} << l;
+      }
+    }
+  }
+  return reach;
+}
+
 }  // namespace
 
 std::shared_ptr<const CollectiveSchedule> CollectiveAlgorithm::schedule(CollectiveOperation operation,
@@ -93,9 +126,16 @@ GroupShape group_shape(const Network& network, const std::vector<DeviceId>& devi
   const bool ascending = std::is_sorted(devices.begin(), devices.end());
   if (ascending) {
     int stride = 1;
-    for (const int side : rectangle(network.radices(), devices)) {
+    shape.sides = rectangle(network.radices(), devices);
+    shape.reach = reach_of(network, devices, shape.sides);
+    for (std::size_t l = 0; l < shape.sides.size(); ++l) {
+      const int side = shape.sides[l];
       if (side == 1) continue;
-      shape.digits.push_back({side, digit_kind(network, devices, stride, side)});
+      // The first line, or the first one of a position that reaches along the digit.
+      const auto reaches = [&](std::uint32_t levels) { return (levels >> l & 1U) != 0; };
+      const auto found = std::find_if(shape.reach.begin(), shape.reach.end(), reaches);
+      const int base = found == shape.reach.end() ? 0 : static_cast<int>(found - shape.reach.begin());
+      shape.digits.push_back({side, digit_kind(network, devices, base, stride, side)});
       stride *= side;
     }
   }

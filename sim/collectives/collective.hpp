@@ -1,6 +1,7 @@
 // The contract of a collective algorithm: one file each in sim/collectives.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,11 @@ struct GroupShape {
   // Digits of the members' addresses, least significant first, of radix above 1, where the group is a full rectangle
   // of the network's address space and members stand in order of address. Empty otherwise.
   std::vector<Digit> digits;
+  // The rectangle's sides along all of the network's digits, those of 1 included; may be left empty where none is 1.
+  std::vector<int> sides;
+  // By value of the lowest digit (a position in a module): bit l is set where such members get at those that differ in
+  // digit l without passing other devices. Empty where it is not known.
+  std::vector<std::uint32_t> reach;
   // Members of one node, where all nodes hold equally many consecutive members; 0 otherwise.
   int node_size = 0;
   // Which of the operation's channels the schedule is for: algorithms may send channels different ways round.

@@ -107,7 +107,7 @@ class Collective(program.Case):
         options = ["collective", "--algorithm", "auto", "--topology", "torus:dims=8x4", "--ranks", "32", "-b", "4KiB",
                    "-e", "64MiB", "-f", "16384"]
         small, large = self.good_json(*options)
-        self.assertEqual((small["algorithm"], large["algorithm"]), ("direct", "blueconnect"))
+        self.assertEqual((small["algorithm"], large["algorithm"]), ("direct", "two-ring"))
         for row in (small, large):
             able = [one for one in row["candidates"] if "estimate_s" in one]
             self.assertEqual(able[0]["algorithm"], row["algorithm"])
@@ -119,7 +119,7 @@ class Collective(program.Case):
         self.assertIn("not parameter-server", text)
         self.assertIn("candidates", self.good(*options, "--format", "csv").splitlines()[0])
         # The pick runs as it would alone.
-        alone = self.good_json(*[{"auto": "blueconnect"}.get(word, word) for word in options])[1]
+        alone = self.good_json(*[{"auto": "two-ring"}.get(word, word) for word in options])[1]
         self.assertEqual(alone["time_s"], large["time_s"])
         self.assertNotIn("candidates", alone)
 
