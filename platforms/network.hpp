@@ -2,8 +2,10 @@
 // Pure description: nothing here is simulated.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/core/random.hpp"
@@ -18,6 +20,12 @@ enum class LinkKind {
   intra_node,   // between a device and its node's internal switch
   host,         // between a node's internal switch and a NIC (PCIe)
 };
+// As files and outputs call them, in the order of LinkKind.
+inline constexpr std::array<std::string_view, 5> kLinkKindNames{"device_port", "switch_link", "direct", "intra_node",
+                                                                "host"};
+[[nodiscard]] constexpr std::string_view to_text(LinkKind kind) {
+  return kLinkKindNames[static_cast<std::size_t>(kind)];
+}
 
 // One direction of a cable. Vertices 0 .. devices-1 are devices; switches, NICs and internal switches follow.
 // With `planes=P` one Link stands for the P equal parallel cables (one a plane) between two vertices: transfers are

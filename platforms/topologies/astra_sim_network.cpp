@@ -21,10 +21,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 
 #include "platforms/topologies/build.hpp"
 #include "sim/core/text.hpp"
@@ -46,18 +43,6 @@ struct Dimension {
 };
 
 // ---- the file ----
-
-std::string contents_of(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) throw input_error("no such file");
-  if (!std::filesystem::is_regular_file(path, error)) throw input_error("it is not a regular file");
-  if (const auto size = std::filesystem::file_size(path, error); error || size > kMostFileBytes) {
-    throw input_error(fmt::format("the file has more than the {} bytes that are accepted", kMostFileBytes));
-  }
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 // What an error shows of the file, or of what yaml-cpp says about it.
 std::string printable(std::string text) {
@@ -166,7 +151,7 @@ class NetworkFile {
 std::vector<Dimension> read_dimensions(const std::string& path, double gigabyte) {
   return with_context(path, [&] {
     try {
-      return NetworkFile(contents_of(path)).dimensions(gigabyte);
+      return NetworkFile(file_contents(path, kMostFileBytes)).dimensions(gigabyte);
     } catch (const YAML::Exception& error) {
       throw input_error(fmt::format("line {}: not YAML: {}", std::max(error.mark.line + 1, 1), printable(error.msg)));
     }
@@ -414,19 +399,8 @@ Characteristics AstraSimNetwork::characteristics() const {
   return result;
 }
 
-// The rates are the file's. Others that are asked for would change nothing, so they are refused rather than ignored.
-void check_rates(const Topology::PluginContext& context) {
-  const Topology::PluginContext defaults;
-  const auto differs = [](double a, double b) { return std::abs(a - b) > 1e-9 * b; };  // 500 * 1e-9 is not 500e-9
-  if (differs(context.link_bandwidth.count(), defaults.link_bandwidth.count()) ||
-      differs(context.link_latency.count(), defaults.link_latency.count())) {
-    throw usage_error(
-        "topology 'astra-sim-network': the file states the bandwidth and latency of its links: leave others out");
-  }
-}
-
 std::unique_ptr<Topology> make_astra_sim_network(const Arguments& arguments, const Topology::PluginContext& context) {
-  check_rates(context);
+  refuse_other_rates("astra-sim-network", context);
   const auto& file = arguments.text("file");
   const auto& gigabyte = arguments.text("gigabyte");
   if (gigabyte != "GiB" && gigabyte != "GB") {

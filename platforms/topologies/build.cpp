@@ -1,7 +1,11 @@
 #include "platforms/topologies/build.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <sstream>
 
 namespace tandem {
 namespace {
@@ -99,6 +103,30 @@ std::vector<int> cube_like(std::int64_t count, int dimensions, int most) {
 
 std::string joined(const std::vector<int>& sizes) {
   return fmt::format("{}", fmt::join(sizes, "x"));
+}
+
+std::string file_contents(const std::string& path, std::uintmax_t most) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) throw input_error("no such file");
+  if (!std::filesystem::is_regular_file(path, error)) throw input_error("it is not a regular file");
+  if (const auto size = std::filesystem::file_size(path, error); error || size > most) {
+    throw input_error(fmt::format("the file has more than the {} bytes that are accepted", most));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw input_error("the file cannot be opened");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void refuse_other_rates(std::string_view topology, const Topology::PluginContext& context) {
+  const Topology::PluginContext defaults;
+  const auto differs = [](double a, double b) { return std::abs(a - b) > 1e-9 * b; };  // 500 * 1e-9 is not 500e-9
+  if (differs(context.link_bandwidth.count(), defaults.link_bandwidth.count()) ||
+      differs(context.link_latency.count(), defaults.link_latency.count())) {
+    throw usage_error(fmt::format(
+        "topology '{}': the file states the bandwidth and latency of its links: leave others out", topology));
+  }
 }
 
 }  // namespace tandem

@@ -1,9 +1,10 @@
 // What the topology plug-ins share: the parameter every one of them takes, limits on sizes, the choice of sizes that
-// were left out, and the hash behind equal-cost path choices.
+// were left out, the hash behind equal-cost path choices, and what those read from a file have in common.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "platforms/topology.hpp"
@@ -31,6 +32,13 @@ void check_size(const std::string& instance, std::int64_t devices, std::int64_t 
 
 // "4x4x2": the way lists are written inside one parameter value.
 [[nodiscard]] std::string joined(const std::vector<int>& sizes);
+
+// A file in memory. Input errors: no such file, not a regular one, more than `most` bytes. They do not name the file.
+[[nodiscard]] std::string file_contents(const std::string& path, std::uintmax_t most);
+
+// For topologies whose file states the rates: others that are asked for would change nothing, so they are refused
+// rather than ignored.
+void refuse_other_rates(std::string_view topology, const Topology::PluginContext& context);
 
 [[nodiscard]] constexpr std::uint64_t flow_hash(DeviceId src, DeviceId dst, FlowHash flow) {
   const auto pair =

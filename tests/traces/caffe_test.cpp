@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <sstream>
 
+#include "sim/core/csv_text.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/random.hpp"
-#include "traces/csv_text.hpp"
 #include "traces/importer.hpp"
 
 namespace tandem {

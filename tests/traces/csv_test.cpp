@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "sim/core/csv_text.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/random.hpp"
 #include "tests/traces/sample_trace.hpp"
-#include "traces/csv_text.hpp"
 #include "traces/exporter.hpp"
 #include "traces/importer.hpp"
 #include "traces/models/models.hpp"

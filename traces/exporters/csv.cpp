@@ -2,9 +2,9 @@
 // Every column is there and nothing is left to a default, so that the csv importer gives the same trace back.
 #include <fmt/format.h>
 
+#include "sim/core/csv_text.hpp"
 #include "sim/core/error.hpp"
 #include "traces/csv_fields.hpp"
-#include "traces/csv_text.hpp"
 #include "traces/exporter.hpp"
 #include "traces/hdf5_file.hpp"
 

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <map>
 
+#include "sim/core/csv_text.hpp"
 #include "sim/core/error.hpp"
-#include "traces/csv_text.hpp"
 #include "traces/hdf5_file.hpp"
 #include "traces/importer.hpp"
 #include "traces/importers/caffe_profile.hpp"

@@ -8,10 +8,10 @@
 #include <deque>
 #include <set>
 
+#include "sim/core/csv_text.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
 #include "traces/csv_fields.hpp"
-#include "traces/csv_text.hpp"
 
 namespace tandem {
 namespace {

@@ -12,10 +12,10 @@
 #include <map>
 #include <set>
 
+#include "sim/core/csv_text.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
 #include "traces/csv_fields.hpp"
-#include "traces/csv_text.hpp"
 #include "traces/hdf5_file.hpp"
 #include "traces/importer.hpp"
 #include "traces/layer_guess.hpp"

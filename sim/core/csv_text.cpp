@@ -1,4 +1,4 @@
-#include "traces/csv_text.hpp"
+#include "sim/core/csv_text.hpp"
 
 #include <fmt/format.h>
 
