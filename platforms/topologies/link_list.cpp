@@ -153,6 +153,7 @@ class Vertices {
     numbers_.emplace(name, devices);
     return devices++;
   }
+  [[nodiscard]] bool knows(const std::string& name) const { return numbers_.contains(name); }
   void close() {
     open_ = false;
     where_ = "the file of links";
@@ -394,7 +395,8 @@ class LinkList final : public ListedNetwork {
 
   std::vector<LinkId> path_of(int src, int dst, const std::string& text) {
     std::vector<int> stops{src};
-    for (const auto& name : stops_of(text)) {
+    const auto names = vertices_by_name_.knows(text) ? std::vector<std::string>{text} : stops_of(text);
+    for (const auto& name : names) {
       const int vertex = vertices_by_name_.find(name, "path");
       if (stops.size() == 1 && vertex == src) continue;  // the ends may be written or left out
       stops.push_back(vertex);

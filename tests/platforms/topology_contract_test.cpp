@@ -12,8 +12,16 @@
 namespace tandem {
 namespace {
 
+std::string file(const std::string& name) {
+  return TANDEM_SOURCE_DIR "/tests/platforms/networks/" + name;
+}
 std::string network(const std::string& name) {
-  return "astra-sim-network:file=" TANDEM_SOURCE_DIR "/tests/platforms/networks/" + name + ".yml";
+  return "astra-sim-network:file=" + file(name + ".yml");
+}
+
+// Where a file states the rates, others are refused.
+bool has_own_rates(const std::string& instance) {
+  return instance.find(TANDEM_SOURCE_DIR) != std::string::npos;
 }
 
 // Instances small enough for exhaustive checks. A registered name without instances fails a test.
@@ -61,6 +69,10 @@ const std::map<std::string, std::vector<std::string>>& instances() {
        {"jellyfish:switches=1,degree=0,t=3", "jellyfish:switches=2,degree=1,t=2", "jellyfish:switches=16,degree=7,t=4",
         "jellyfish:switches=9,degree=4,t=1,seed=5", "jellyfish:switches=12,degree=3,t=2,planes=2"}},
       {"slim-fly", {"slim-fly:q=3,t=2", "slim-fly:q=5,t=4", "slim-fly:q=5,t=1,planes=2", "slim-fly:q=7,t=1"}},
+      {"link-list",
+       {"link-list:links=" + file("ladder.links.csv"),
+        "link-list:links=" + file("leaves.links.csv") + ",nodes=" + file("leaves.nodes.csv") + ",planes=2"}},
+      {"simgrid-xml", {"simgrid-xml:file=" + file("star.xml"), "simgrid-xml:file=" + file("tree.xml") + ",planes=2"}},
       {"star", {"star:devices=1", "star:devices=2", "star:devices=7", "star:devices=16,planes=4"}},
       {"fat-tree",
        {"fat-tree:k=2", "fat-tree:k=4", "fat-tree:k=6", "fat-tree:k=4,oversubscription=2", "fat-tree:k=8",
@@ -168,8 +180,7 @@ class TopologyContract : public ::testing::TestWithParam<std::string> {
 
 TEST_P(TopologyContract, LinksAreCablesOfTheGivenRate) {
   const Topology::PluginContext context{1, BytesPerSecond(3e9), Seconds(7e-7)};
-  // Where a file states the rates, others are refused.
-  const bool own_rates = GetParam().starts_with("astra-sim-network");
+  const bool own_rates = has_own_rates(GetParam());
   if (own_rates) {
     EXPECT_THROW((void)make_topology(GetParam(), context), Error);
   }
@@ -358,7 +369,7 @@ TEST_P(TopologyContract, VertexNamesAreDifferent) {
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   auto name = info.param;
-  if (const auto folder = name.find(TANDEM_SOURCE_DIR); folder != std::string::npos) {
+  for (auto folder = name.find(TANDEM_SOURCE_DIR); folder != std::string::npos; folder = name.find(TANDEM_SOURCE_DIR)) {
     name.erase(folder, name.find("networks/") + 9 - folder);
   }
   for (auto& c : name) {
