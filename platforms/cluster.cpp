@@ -68,7 +68,28 @@ Cluster::Cluster(const ClusterOptions& options) : options_(options) {
   } else {
     build_nodes();
   }
+  for (const auto& override : options_.link_overrides) overridden_links_.push_back(apply(override));
   for (const auto& failure : options_.failures) fail(failure);
+}
+
+std::int64_t Cluster::apply(const LinkOverride& override) {
+  std::int64_t count = 0;
+  for (std::size_t id = 0; id < links_.size(); ++id) {
+    auto& link = links_[id];
+    if (!matches(override.pattern, to_text(link.kind)) &&
+        !matches(override.pattern, link_name(LinkId{static_cast<std::int32_t>(id)}))) {
+      continue;
+    }
+    ++count;
+    if (override.bandwidth) link.bandwidth = *override.bandwidth * link.width;
+    if (override.latency) link.latency = *override.latency;
+  }
+  if (count == 0 && options_.overrides_must_match) {
+    throw usage_error(
+        fmt::format("no link's name or kind matches '{}' ('tandem topology --links' lists them; kinds: {})",
+                    override.pattern, fmt::join(kLinkKindNames, ", ")));
+  }
+  return count;
 }
 
 void Cluster::fail(const Failure& failure) {

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "platforms/failures.hpp"
+#include "platforms/link_override.hpp"
 #include "platforms/network.hpp"
 #include "platforms/topology.hpp"
 
@@ -32,8 +33,10 @@ struct ClusterOptions {
   BytesPerSecond intra_bandwidth{150e9};  // device <-> internal switch, each direction
   Seconds intra_latency{500e-9};
   BytesPerSecond host_bandwidth{};  // internal switch <-> NIC (latency as intra); 0: not modelled, no such link
-  std::vector<Failure> failures;    // links and switches that are gone
-  std::vector<int> lost_ranks;      // gone with their devices; whoever places ranks calls fail_device
+  std::vector<LinkOverride> link_overrides;  // in order: later ones hold where several match; routes stay as they are
+  bool overrides_must_match = true;          // an override without a link is a usage error
+  std::vector<Failure> failures;             // links and switches that are gone
+  std::vector<int> lost_ranks;               // gone with their devices; whoever places ranks calls fail_device
 };
 
 class Cluster : public Network {
@@ -51,6 +54,9 @@ class Cluster : public Network {
   void fail_device(DeviceId device) { failed_.fail_vertex(*this, device.value); }
   [[nodiscard]] bool has_failures() const { return !failed_.empty(); }
 
+  // Links that each of the options' overrides matches.
+  [[nodiscard]] const std::vector<std::int64_t>& overridden_links() const { return overridden_links_; }
+
   [[nodiscard]] const Topology& topology() const { return *topology_; }
   [[nodiscard]] const ClusterOptions& options() const { return options_; }
   [[nodiscard]] int nodes() const;
@@ -60,6 +66,7 @@ class Cluster : public Network {
 
  private:
   void build_nodes();
+  std::int64_t apply(const LinkOverride& override);
   void fail(const Failure& failure);
   void route_healthy(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const;
   [[nodiscard]] bool bare() const { return options_.devices_per_node == 1; }
@@ -70,6 +77,7 @@ class Cluster : public Network {
   ClusterOptions options_;
   std::unique_ptr<Topology> topology_;
   FailedParts failed_;
+  std::vector<std::int64_t> overridden_links_;
   int first_nic_ = 0;          // vertex; NICs used by nodes, then left over ones
   int first_host_link_ = 0;    // link id; two a NIC
   int first_fabric_link_ = 0;  // link id of the topology's link 0

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kMostSizes = 1000;
 
-const std::vector<std::string> kShared{"topology",
+const std::vector<std::string> kShared{"cluster",
+                                       "topology",
                                        "ranks",
                                        "nodes",
                                        "devices-per-node",
@@ -27,6 +28,7 @@ const std::vector<std::string> kShared{"topology",
                                        "intra-bandwidth",
                                        "intra-latency",
                                        "host-bandwidth",
+                                       "link-override",
                                        "failure",
                                        "placement",
                                        "algorithm",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "platforms/clusters/named_cluster.hpp"
 #include "sim/cli/output.hpp"
 #include "sim/cli/subcommand.hpp"
 #include "sim/core/registry.hpp"
@@ -45,6 +46,12 @@ const RegistryBase& find_registry(const std::string& kind) {
   throw usage_error(fmt::format("unknown kind '{}'{}", kind, suggestion(kind, kinds)));
 }
 
+// What a named cluster sets, with its default size; nothing for other plug-ins.
+std::vector<NamedCluster::Setting> settings_of(const RegistryBase& registry, const std::string& name) {
+  if (registry.kind() != NamedCluster::plugin_kind) return {};
+  return Registry<NamedCluster>::instance().make(name)->settings();
+}
+
 json plugin_json(const RegistryBase& registry, const std::string& name) {
   const auto& info = registry.info(name);
   json parameters = json::array();
@@ -54,7 +61,11 @@ json plugin_json(const RegistryBase& registry, const std::string& name) {
                           {"default", parameter.default_value},
                           {"help", parameter.help}});
   }
-  return {{"kind", registry.kind()}, {"name", info.name}, {"help", info.help}, {"parameters", parameters}};
+  json plugin{{"kind", registry.kind()}, {"name", info.name}, {"help", info.help}, {"parameters", parameters}};
+  for (const auto& [option, value, source] : settings_of(registry, name)) {
+    plugin["settings"].push_back({{"option", option}, {"value", value}, {"source", source}});
+  }
+  return plugin;
 }
 
 std::string kinds_table() {
@@ -81,7 +92,11 @@ std::string plugin_table(const RegistryBase& registry, const std::string& name) 
                     parameter.default_value.empty() ? "(unset)" : parameter.default_value, parameter.help});
   }
   const auto& first = info.parameters.front();
-  return text + aligned(rows, "  ") + fmt::format("Written '{}:{}=VALUE,...'.\n", info.name, first.name);
+  text += aligned(rows, "  ") + fmt::format("Written '{}:{}=VALUE,...'.\n", info.name, first.name);
+  for (const auto& [option, value, source] : settings_of(registry, name)) {
+    text += fmt::format("  --{} {}\n      {}\n", option, value, source);
+  }
+  return text;
 }
 
 std::string quoted(const std::string& cell) {

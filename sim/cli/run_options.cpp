@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "platforms/clusters/named_cluster.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/registry.hpp"
 #include "sim/core/text.hpp"
@@ -150,6 +151,11 @@ std::vector<RunOption> model_options() {
 
 std::vector<RunOption> network_options() {
   return {
+      {option(kNetwork, "cluster", "NAME[:nodes=N]", "none",
+              "a named cluster sets what follows (tandem list cluster NAME); options given beside it override its own"),
+       [](Text t, Config) {
+         if (t != "none") (void)plugin(t, "cluster", "--cluster");
+       }},
       {option(kNetwork, "topology", "NAME[:KEY=VALUE,...]", "star",
               "tandem list topology; sizes left out are chosen by --ranks"),
        [](Text t, Config c) { c.cluster.topology = plugin(t, "topology", "--topology"); }},
@@ -174,6 +180,14 @@ std::vector<RunOption> network_options() {
       {option(kNetwork, "host-bandwidth", "RATE", "unlimited",
               "of the link (PCIe) between a node's inside and each NIC"),
        [](Text t, Config c) { c.cluster.host_bandwidth = rate_or("unlimited", t, "--host-bandwidth"); }},
+      {repeatable(
+           option(kNetwork, "link-override", "PATTERN:bandwidth=RATE,latency=TIME", "none",
+                  "other rates for links whose name or kind matches, with '*' and '?' (tandem topology --links); "
+                  "may be repeated")),
+       [](Text t, Config c) {
+         if (t == "none") return;
+         c.cluster.link_overrides = with_context("--link-override", [&] { return parse_link_overrides(t); });
+       }},
       {repeatable(option(kNetwork, "failure", "WHAT", "none",
                          "gone from the start: link:NAME, switch:NAME (tandem topology --links) or rank:R; may be "
                          "repeated; the healthy time is reported beside")),
@@ -289,6 +303,19 @@ bool says(const std::map<std::string, std::string>& given, const std::string& na
   return found != given.end() && found->second != unset;
 }
 
+// What a named cluster sets, and over it what is given.
+std::map<std::string, std::string> with_cluster(const std::map<std::string, std::string>& given) {
+  if (!says(given, "cluster", "none")) return given;
+  auto all = given;
+  const bool sized = given.contains("ranks") || given.contains("nodes");
+  const auto cluster =
+      with_context("--cluster", [&] { return Registry<NamedCluster>::instance().make(given.at("cluster")); });
+  for (const auto& [name, value, source] : cluster->settings()) {
+    if (!sized || (name != "ranks" && name != "nodes")) all.emplace(name, value);
+  }
+  return all;
+}
+
 void resolve_ranks(const std::map<std::string, std::string>& given, RunConfig& config) {
   if (!says(given, "nodes", "unset")) return;
   if (given.contains("ranks")) {
@@ -336,8 +363,9 @@ std::vector<OptionSpec> run_option_specs(const std::vector<std::string>& names) 
   return specs;
 }
 
-RunConfig parse_run(const std::map<std::string, std::string>& given) {
-  check_names(given);
+RunConfig parse_run(const std::map<std::string, std::string>& chosen) {
+  check_names(chosen);
+  const auto given = with_cluster(chosen);
   RunConfig config;
   for (const auto& each : run_options()) {
     const auto found = given.find(each.spec.name);

@@ -24,9 +24,9 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-const std::vector<std::string> kShared{"ranks",           "nodes",          "devices-per-node",
-                                       "nics-per-node",   "link-bandwidth", "link-latency",
-                                       "intra-bandwidth", "intra-latency",  "host-bandwidth"};
+const std::vector<std::string> kShared{"cluster",       "ranks",          "nodes",        "devices-per-node",
+                                       "nics-per-node", "link-bandwidth", "link-latency", "intra-bandwidth",
+                                       "intra-latency", "host-bandwidth", "link-override"};
 
 CommandSpec topology_spec() {
   CommandSpec spec;
@@ -36,7 +36,6 @@ CommandSpec topology_spec() {
       "that holds them. With several devices a node, paths, bisection, failures and drawings are those of the "
       "topology, whose end points are the nodes' NICs.";
   spec.word_name = "topology";
-  spec.least_words = 1;
   spec.most_words = 64;
   const std::string what = "What to show";
   const std::string files = "Files to write, of one topology";
@@ -239,7 +238,10 @@ int topology_command(const std::vector<std::string>& arguments) {
   check_files(*line);
   auto options = cluster_options(*line);
   std::vector<std::unique_ptr<Cluster>> clusters;
-  for (const auto& name : line->words()) {
+  auto names = line->words();
+  if (names.empty() && line->has("cluster")) names.push_back(options.topology);
+  if (names.empty()) throw usage_error(fmt::format("topology is missing: {}", topology_spec().synopsis));
+  for (const auto& name : names) {
     options.topology = name;
     clusters.push_back(std::make_unique<Cluster>(options));
   }

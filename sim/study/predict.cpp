@@ -89,6 +89,7 @@ double baseline_throughput(const RunConfig& config) {
   auto smaller = config;
   smaller.cluster = without_failures(config.cluster);
   smaller.cluster.ranks = config.baseline_ranks;
+  smaller.cluster.overrides_must_match = false;  // a smaller network may not have those links
   if (config.baseline_ranks > 1 || config.overheads) {
     const auto setup = make_setup(smaller);
     with_context("the baseline", [&] { check_flows(smaller, *setup); });
@@ -253,6 +254,11 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
   if (setup.cluster->topology().planes() > 1) {
     sentences.push_back(
         fmt::format("every transfer is striped evenly over {} planes", setup.cluster->topology().planes()));
+  }
+  for (std::size_t i = 0; i < config.cluster.link_overrides.size(); ++i) {
+    const auto& override = config.cluster.link_overrides[i];
+    sentences.push_back(fmt::format("{} links that match '{}' have another {} than the topology says (--link-override)",
+                                    setup.cluster->overridden_links()[i], override.pattern, to_text(override)));
   }
   if (has_failures(config.cluster)) sentences.push_back(failures_of(config));
   if (config.step_overhead.count() == 0) sentences.push_back("no software overhead a message (--step-overhead)");
