@@ -76,8 +76,8 @@ std::int64_t Cluster::apply(const LinkOverride& override) {
   std::int64_t count = 0;
   for (std::size_t id = 0; id < links_.size(); ++id) {
     auto& link = links_[id];
-    if (!matches(override.pattern, to_text(link.kind)) &&
-        !matches(override.pattern, link_name(LinkId{static_cast<std::int32_t>(id)}))) {
+    if (!reaches(override, to_text(link.kind)) &&
+        !reaches(override, link_name(LinkId{static_cast<std::int32_t>(id)}))) {
       continue;
     }
     ++count;

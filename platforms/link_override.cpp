@@ -82,6 +82,14 @@ bool matches(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
+bool reaches(const LinkOverride& override, std::string_view name) {
+  if (matches(override.pattern, name)) return true;
+  if (override.pattern.find(' ') != std::string::npos) return false;
+  std::string joined(name);
+  std::erase(joined, ' ');
+  return matches(override.pattern, joined);
+}
+
 std::string to_text(const LinkOverride& override) {
   std::string text;
   if (override.bandwidth) text = fmt::format("bandwidth {}", to_text(*override.bandwidth));

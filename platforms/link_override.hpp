@@ -21,6 +21,9 @@ struct LinkOverride {
 [[nodiscard]] std::vector<LinkOverride> parse_link_overrides(std::string_view text);
 
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view text);
+// Whether the pattern matches `name`, or where it has no blanks, the name without its blanks: study files split at
+// them.
+[[nodiscard]] bool reaches(const LinkOverride& override, std::string_view name);
 [[nodiscard]] std::string to_text(const LinkOverride& override);
 
 }  // namespace tandem

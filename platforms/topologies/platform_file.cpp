@@ -63,26 +63,79 @@ void PlatformFile::append_spokes(const Zone& zone, int src, int dst, std::vector
   stops.push_back(dst);
 }
 
-std::vector<std::size_t> PlatformFile::hops(const Zone& zone, int from, int to) const {
+Error PlatformFile::no_route(const Zone& zone, int from, int to) const {
   const auto name = [&](int member) {
     const int id = zone.members[static_cast<std::size_t>(member)];
     return shown(id >= 0 ? points[static_cast<std::size_t>(id)].name : zones[static_cast<std::size_t>(-1 - id)].name);
   };
-  const auto missing = [&] {
-    return input_error(fmt::format("the network is disconnected: zone {} has no route from {} to {}", shown(zone.name),
-                                   name(from), name(to)));
-  };
+  return input_error(fmt::format("the network is disconnected: zone {} has no route from {} to {}", shown(zone.name),
+                                 name(from), name(to)));
+}
+
+// Of each zone, members that hold hosts; every pair of them has to be joined.
+void PlatformFile::check_zones() const {
+  std::vector<std::set<int>> needed(zones.size());
+  for (const int host : hosts) {
+    int zone = points[static_cast<std::size_t>(host)].zone;
+    int member = member_index[static_cast<std::size_t>(host)];
+    while (zone >= 0 && needed[static_cast<std::size_t>(zone)].insert(member).second) {
+      member = zones[static_cast<std::size_t>(zone)].member_of_parent;
+      zone = zones[static_cast<std::size_t>(zone)].parent;
+    }
+  }
+  for (std::size_t z = 0; z < zones.size(); ++z) check_zone(zones[z], {needed[z].begin(), needed[z].end()});
+}
+
+void PlatformFile::check_zone(const Zone& zone, const std::vector<int>& needed) const {
+  if (needed.size() < 2 || zone.routing == Routing::cluster) return;
+  if (zone.routing == Routing::full) {
+    for (const int from : needed) {
+      for (const int to : needed) {
+        if (from != to && !joined(zone, from, to)) throw no_route(zone, from, to);
+      }
+    }
+    return;
+  }
+  // All are joined where the first reaches each, and each the first.
+  const int first = needed.front();
+  std::vector<std::vector<int>> before(zone.members.size());
+  for (const auto& hop : zone.hops) before[static_cast<std::size_t>(hop.to)].push_back(hop.from);
+  std::vector<bool> back(zone.members.size(), false);
+  std::vector<int> open{first};
+  back[static_cast<std::size_t>(first)] = true;
+  while (!open.empty()) {
+    const auto at = static_cast<std::size_t>(open.back());
+    open.pop_back();
+    for (const int from : before[at]) {
+      if (back[static_cast<std::size_t>(from)]) continue;
+      back[static_cast<std::size_t>(from)] = true;
+      open.push_back(from);
+    }
+  }
+  for (const int member : needed) {
+    if (member == first) continue;
+    if (!joined(zone, first, member)) throw no_route(zone, first, member);
+    if (!back[static_cast<std::size_t>(member)]) throw no_route(zone, member, first);
+  }
+}
+
+bool PlatformFile::joined(const Zone& zone, int from, int to) const {
+  if (zone.routing == Routing::shortest) return tree(zone, from)[static_cast<std::size_t>(to)] >= 0;
+  return zone.hop_between.contains((static_cast<std::uint64_t>(from) << 32) | static_cast<std::uint32_t>(to));
+}
+
+std::vector<std::size_t> PlatformFile::hops(const Zone& zone, int from, int to) const {
   if (zone.routing == Routing::full) {
     const auto pair = (static_cast<std::uint64_t>(from) << 32) | static_cast<std::uint32_t>(to);
     const auto found = zone.hop_between.find(pair);
-    if (found == zone.hop_between.end()) throw missing();
+    if (found == zone.hop_between.end()) throw no_route(zone, from, to);
     return {found->second};
   }
   const auto& last = tree(zone, from);
   std::vector<std::size_t> path;
   for (int at = to; at != from;) {
     const auto hop = last[static_cast<std::size_t>(at)];
-    if (hop < 0) throw missing();
+    if (hop < 0) throw no_route(zone, from, to);
     path.push_back(static_cast<std::size_t>(hop));
     at = zone.hops[path.back()].from;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/core/error.hpp"
 #include "sim/core/units.hpp"
 
 namespace tandem {
@@ -35,6 +36,8 @@ class PlatformFile {
 
   // From src to dst, both included. Input error where the file has no route.
   [[nodiscard]] std::vector<int> route(int src, int dst) const;
+  // Input error where a zone has no route between two members that hold hosts of `hosts`.
+  void check_zones() const;
   // All pairs of stops that follow each other on any route.
   [[nodiscard]] std::set<std::pair<int, int>> neighbours() const;
 
@@ -72,6 +75,9 @@ class PlatformFile {
   void append(int src, int dst, std::vector<int>& stops) const;
   void append_spokes(const Zone& zone, int src, int dst, std::vector<int>& stops) const;
   [[nodiscard]] std::vector<std::size_t> hops(const Zone& zone, int from, int to) const;
+  void check_zone(const Zone& zone, const std::vector<int>& needed) const;
+  [[nodiscard]] bool joined(const Zone& zone, int from, int to) const;
+  [[nodiscard]] Error no_route(const Zone& zone, int from, int to) const;
   [[nodiscard]] const std::vector<std::int64_t>& tree(const Zone& zone, int from) const;
 };
 

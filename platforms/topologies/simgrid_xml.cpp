@@ -20,7 +20,7 @@
 namespace tandem {
 namespace {
 
-constexpr int kMostCheckedPairs = 1 << 20;  // for a route; of larger platforms, some sources' to all others
+constexpr int kMostCheckedPairs = 1 << 16;  // for a route; of larger platforms, some sources' to all others
 
 class UnionFind {
  public:
@@ -86,6 +86,7 @@ class SimgridXml final : public ListedNetwork {
                                     joined(radices_), capped_product(radices_), devices_));
     }
     with_context(file, [&] {
+      platform_.check_zones();
       build();
       check_routes();
     });

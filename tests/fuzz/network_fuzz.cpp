@@ -1,4 +1,5 @@
-// libFuzzer target of the topology that ASTRA-sim's network.yml describes: a topology, or Error with one line.
+// libFuzzer target of a topology that a file describes (TANDEM_NETWORK names which): a topology with routes, or Error
+// with one line.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "platforms/topology.hpp"
 #include "sim/core/error.hpp"
@@ -42,8 +44,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (::ftruncate(file, 0) != 0 || ::pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
   try {
-    const auto topology = tandem::make_topology("astra-sim-network:file=" + path, {});
+    const auto topology = tandem::make_topology(TANDEM_NETWORK + path, {});
     (void)topology->characteristics();
+    std::vector<tandem::LinkId> links;
+    topology->route(tandem::DeviceId{0}, tandem::DeviceId{topology->devices() - 1}, 0, links);
   } catch (const tandem::Error& error) {
     const std::string text = error.what();
     if (error.kind() == tandem::ErrorKind::internal || text.find('\n') != std::string::npos) {
