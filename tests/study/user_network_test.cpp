@@ -19,7 +19,7 @@ double all_reduce(const std::string& topology, const std::string& algorithm, int
   options.cluster.ranks = ranks;
   options.cluster.link_overrides = parse_link_overrides(overrides);
   options.algorithm = algorithm;
-  return CollectiveBench(options).all_reduce(Bytes(bytes)).time.count();
+  return CollectiveBench(options).run(Bytes(bytes)).time.count();
 }
 
 double iteration(const std::string& topology, const std::string& algorithm, int ranks) {
