@@ -321,7 +321,21 @@ class LinkList final : public ListedNetwork {
     radices_ = vertices.radices;
     links_.reserve(2 * lines.size());
     with_context(files.links, [&] {
-      for (const auto& line : lines) with_context(fmt::format("line {}", line.number), [&] { join(line); });
+      // The directions of a cable that two lines describe follow each other, as those of other cables do.
+      std::unordered_map<std::uint64_t, std::size_t> single;
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (!lines[i].both) single.emplace(key(lines[i].from, lines[i].to), i);
+      }
+      std::vector<bool> done(lines.size(), false);
+      const auto join_once = [&](std::size_t i) {
+        if (!done[i]) with_context(fmt::format("line {}", lines[i].number), [&] { join(lines[i]); });
+        done[i] = true;
+      };
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        join_once(i);
+        const auto back = single.find(key(lines[i].to, lines[i].from));
+        if (!lines[i].both && back != single.end()) join_once(back->second);
+      }
     });
   }
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <numeric>
+#include <tuple>
 
 #include "platforms/graph_search.hpp"
-#include "platforms/min_cut.hpp"
+#include "platforms/max_flow.hpp"
 #include "sim/core/csv_text.hpp"
 
 namespace tandem {
@@ -131,7 +133,7 @@ Characteristics ListedNetwork::measure() const {
   result.ports_per_device = static_cast<double>(device_ports) / devices_;
   result.switch_ports_per_device = static_cast<double>(switch_ports) / devices_;
   measure_paths(result);
-  result.bisection_links = devices_ > 1 ? static_cast<double>(bisection()) : 0;
+  result.bisection_links = devices_ > 1 ? static_cast<double>(bisection().first) : 0;
   return result;
 }
 
@@ -170,28 +172,37 @@ void ListedNetwork::measure_paths(Characteristics& result) const {
   if (pairs > 0) result.mean_path = total / pairs;
 }
 
-std::int64_t ListedNetwork::bisection() const {
-  std::vector<bool> side(static_cast<std::size_t>(devices_), false);
-  std::fill_n(side.begin(), devices_ / 2, true);
-  auto least = cut(side);
+std::vector<bool> ListedNetwork::bisection_split() const {
+  return devices_ > 1 ? bisection().second : std::vector<bool>{};
+}
+
+std::pair<std::int64_t, std::vector<bool>> ListedNetwork::bisection() const {
+  std::optional<MaxFlow> flow;
+  if (links_.size() <= kMostLinksOfExactCuts) flow.emplace(*this, true);
+  std::pair<std::int64_t, std::vector<bool>> best{-1, {}};
+  const auto consider = [&](const std::vector<int>& order) {
+    std::vector<bool> side(static_cast<std::size_t>(devices_), false);
+    for (int i = 0; i < devices_ / 2; ++i) side[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = true;
+    const auto cut = flow ? flow->between_halves(side) : placed_cut(side);
+    if (best.first < 0 || cut < best.first) best = {cut, std::move(side)};
+  };
+  std::vector<int> numbers(static_cast<std::size_t>(devices_));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  consider(numbers);
   int stride = 1;
   for (const int radix : radices_) {
     // In order of this digit, then of the number.
-    std::vector<int> order(static_cast<std::size_t>(devices_));
-    for (int device = 0; device < devices_; ++device) order[static_cast<std::size_t>(device)] = device;
+    auto order = numbers;
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return a / stride % radix < b / stride % radix; });
-    std::fill(side.begin(), side.end(), false);
-    for (int i = 0; i < devices_ / 2; ++i) side[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = true;
-    least = std::min(least, cut(side));
+    consider(order);
     stride *= radix;
   }
-  return least;
+  return best;
 }
 
 // In large networks, a cut that exists but need not be the smallest: each switch goes where more of its cables go,
 // nearest to the devices first.
-std::int64_t ListedNetwork::cut(const std::vector<bool>& side) const {
-  if (links_.size() <= kMostLinksOfExactCuts) return min_cut(*this, side);
+std::int64_t ListedNetwork::placed_cut(const std::vector<bool>& side) const {
   const auto all = cables();
   std::vector<std::int64_t> pull(static_cast<std::size_t>(vertices_), 0);
   std::vector<int> place(static_cast<std::size_t>(vertices_), 0);

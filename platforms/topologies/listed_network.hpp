@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platforms/topologies/build.hpp"
@@ -24,6 +25,7 @@ class ListedNetwork : public Topology {
   // How far links reach is not in the file: those at devices are taken for copper, those between switches for optical
   // cables, those inside of a node (intra_node, host) for parts of a board.
   [[nodiscard]] CostItems cost_items() const override;
+  [[nodiscard]] std::vector<bool> bisection_split() const override;
 
  protected:
   ListedNetwork(const PluginContext& context, int planes) : Topology(context, planes) {}
@@ -49,8 +51,9 @@ class ListedNetwork : public Topology {
   [[nodiscard]] std::vector<Cable> cables() const;
   [[nodiscard]] Characteristics measure() const;
   void measure_paths(Characteristics& result) const;
-  [[nodiscard]] std::int64_t bisection() const;
-  [[nodiscard]] std::int64_t cut(const std::vector<bool>& side) const;
+  // Cables of the best split that was found, and its side.
+  [[nodiscard]] std::pair<std::int64_t, std::vector<bool>> bisection() const;
+  [[nodiscard]] std::int64_t placed_cut(const std::vector<bool>& side) const;
 
   mutable std::optional<Characteristics> measured_;
 };

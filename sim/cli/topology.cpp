@@ -203,7 +203,7 @@ void check_files(const CommandLine& line) {
   for (const auto& [name, content] : kFiles) {
     if (!line.has(name)) continue;
     const auto& path = line.text(name);
-    if (line.words().size() != 1) {
+    if (line.words().size() > 1) {
       throw usage_error(fmt::format("--{} is for one topology: {} are given", name, line.words().size()));
     }
     check_output(path);

@@ -126,10 +126,9 @@ std::string digits_of(const Cluster& cluster, int device) {
 }
 
 Record link_row(const Cluster& cluster, LinkId id) {
-  static const char* kKinds[]{"device_port", "switch_link", "direct", "intra_node", "host"};
   const auto& link = cluster.link(id);
   return {{"link", "1", std::int64_t{id.value}},     {"from", "1", cluster.vertex_name(link.from)},
-          {"to", "1", cluster.vertex_name(link.to)}, {"kind", "1", std::string(kKinds[static_cast<int>(link.kind)])},
+          {"to", "1", cluster.vertex_name(link.to)}, {"kind", "1", std::string(to_text(link.kind))},
           {"cables", "1", std::int64_t{link.width}}, {"bandwidth_bytes_per_s", "bytes/s", link.bandwidth.count()},
           {"latency_s", "s", link.latency.count()}};
 }

@@ -94,13 +94,14 @@ TEST(LinkList, DirectionsMayDiffer) {
   const auto network = from_text(
       "from,to,bandwidth,latency,direction\n"
       "a,b,10Gbps,1us,one\n"
-      "b,a,1Gbps,3us,one\n"
-      "b,c,8Gbps,1us,both\n");
+      "b,c,8Gbps,1us,both\n"
+      "b,a,1Gbps,3us,one\n");
   EXPECT_EQ(network->links().size(), 4U);
   EXPECT_DOUBLE_EQ(link(*network, "a -> b").bandwidth.count(), 1.25e9);
   EXPECT_DOUBLE_EQ(link(*network, "b -> a").bandwidth.count(), 0.125e9);
   EXPECT_DOUBLE_EQ(link(*network, "b -> a").latency.count(), 3e-6);
   EXPECT_EQ(network->characteristics().links, 2);
+  EXPECT_EQ(network->link_name(LinkId{1}), "b -> a");  // the opposite directly follows
   // A ring that only turns one way: there in one link, back in two.
   const auto ring =
       from_text("from,to,bandwidth,latency,direction\na,b,1Gbps,0s,one\nb,c,1Gbps,0s,one\nc,a,1Gbps,0s,one\n");
@@ -237,6 +238,8 @@ TEST(LinkList, MistakesAreOneLine) {
       {head + "a,b,1Gbps,\n", "", "", "line 2: latency is missing"},
       {pair + "a,b,1Gbps,1us\n", "", "", "line 3: 'a' -> 'b' is a link of line 2 already"},
       {pair + "b,a,1Gbps,1us\n", "", "", "line 3: 'b' -> 'a' is a link of line 2 already"},
+      {"from,to,bandwidth,latency,direction\na,b,1Gbps,0s,one\nb,a,1Gbps,0s,one\nb,a,1Gbps,0s,one\n", "", "",
+       "line 4: 'b' -> 'a' is a link of line 3 already"},
       {pair + "a,a,1Gbps,1us\n", "", "", "line 3: 'a' is linked to itself"},
       {pair + "a,c\n", "", "", "line 3: bandwidth is missing"},
       {pair + "a,c,1Gbps,1us,3\n", "", "", "line 3 has 5 cells under a header of 4"},
