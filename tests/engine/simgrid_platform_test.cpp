@@ -4,6 +4,7 @@
 #include <simgrid/s4u.hpp>
 
 #include <map>
+#include <set>
 
 #include "platforms/topology.hpp"
 #include "sim/engine/process.hpp"
@@ -12,11 +13,13 @@
 namespace tandem {
 namespace {
 
-// "a b: 1e9 Bps 1e-6 s, ..." a line, links in order. The files give every link a rate of its own and a latency.
+// "a b: 1e9 Bps 1e-6 s, ..." a line. Links are sorted: SimGrid's Floyd zones turn the links of one edge round, which a
+// flow does not feel. The files give every link a rate of its own and a latency.
 std::string simgrid_routes(const std::string& file) {
   return run_in_child([&] {
     simgrid::s4u::Engine engine("test");
     engine.load_platform(file);
+    engine.get_netzone_root()->seal();  // Floyd and Dijkstra compute their tables only then
     std::map<std::string, std::string> lines;
     for (const auto* src : engine.get_all_hosts()) {
       for (const auto* dst : engine.get_all_hosts()) {
@@ -25,8 +28,11 @@ std::string simgrid_routes(const std::string& file) {
         double latency = 0;
         src->route_to(dst, links, &latency);
         auto& line = lines[src->get_name() + " " + dst->get_name()];
-        for (const auto* link : links)
-          line += fmt::format(" {:.9g} {:.9g},", link->get_bandwidth(), link->get_latency());
+        std::multiset<std::string> passed;
+        for (const auto* link : links) {
+          passed.insert(fmt::format(" {:.9g} {:.9g},", link->get_bandwidth(), link->get_latency()));
+        }
+        for (const auto& link : passed) line += link;
         line += fmt::format(" {:.9g}", latency);
       }
     }
@@ -45,11 +51,13 @@ std::string tandem_routes(const std::string& file) {
       if (src == dst) continue;
       topology->route(DeviceId{src}, DeviceId{dst}, 0, path);
       auto& line = lines[topology->vertex_name(src) + " " + topology->vertex_name(dst)];
+      std::multiset<std::string> passed;
       for (const auto id : path) {
         const auto& link = topology->link(id);
         if (link.latency == Seconds{}) continue;  // only leads to a link that both directions share
-        line += fmt::format(" {:.9g} {:.9g},", link.bandwidth.count(), link.latency.count());
+        passed.insert(fmt::format(" {:.9g} {:.9g},", link.bandwidth.count(), link.latency.count()));
       }
+      for (const auto& link : passed) line += link;
       line += fmt::format(" {:.9g}", topology->route_latency(path).count());
     }
   }
