@@ -56,7 +56,9 @@ const ShortestPaths::Distances& ShortestPaths::towards(int dst) const {
 
 void ShortestPaths::find(int src, int dst, std::uint64_t hash, std::vector<LinkId>& path) const {
   path.clear();
-  const auto& [hops, latency] = towards(dst);
+  const auto& known = towards(dst);
+  const auto& hops = known.hops;
+  const auto& latency = known.latency;
   for (int at = src; at != dst;) {
     const auto from = static_cast<std::size_t>(at);
     // Sums of the same latencies in another order may differ in their last digits.
