@@ -126,6 +126,7 @@ Record as_record(const CollectiveBenchOptions& options, const CollectivePoint& p
           {"algbw_bytes_per_s", "bytes/s", point.algbw.count()},
           {"busbw_bytes_per_s", "bytes/s", point.busbw.count()},
           {"alpha_beta_time_s", "s", point.alpha_beta.count()},
+          {"fidelity", "1", to_text(point.fidelity)},
           {"simulated_flows", "1", point.flows},
           {"operation", "1", to_text(options.operation)},
           {"algorithm", "1", algorithm_of(options, point)}};
@@ -155,8 +156,10 @@ std::string as_table(const CollectiveBenchOptions& options, const CollectiveBenc
                     fmt::format("{:.2f}", point.alpha_beta.count() * 1e6)});
     if (picked) rows.back().push_back(algorithm_of(options, point));
   }
-  return fmt::format("{}, {}, {} ranks on {}\n", to_text(options.operation), options.algorithm, options.cluster.ranks,
-                     bench.cluster().topology().instance()) +
+  const auto fidelity = points.empty() ? Fidelity::flow : points.front().fidelity;
+  return fmt::format("{}, {}, {} ranks on {}{}\n", to_text(options.operation), options.algorithm,
+                     options.cluster.ranks, bench.cluster().topology().instance(),
+                     fidelity == Fidelity::flow ? "" : fmt::format("; fidelity {}", to_text(fidelity))) +
          aligned(rows) + (picked ? picks(points) : "");
 }
 
@@ -177,7 +180,8 @@ int collective_command(const std::vector<std::string>& arguments) {
   const auto sizes = sizes_of(*line);
   auto options = bench_options(parse_run(given_run_options(*line)));
   add_operation(*line, options);
-  const CollectiveBench bench(options);
+  CollectiveBench bench(options);
+  bench.settle_fidelity(sizes);
   std::vector<CollectivePoint> points;
   for (const auto size : sizes) points.push_back(bench.run(size));
   switch (format) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "platforms/clusters/named_cluster.hpp"
@@ -14,6 +15,7 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t kMostRanks = 1'048'576;
+constexpr std::int64_t kMostSeed = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostBatch = 1'048'576;
 
 constexpr const char* kModel = "Model and compute";
@@ -76,10 +78,23 @@ std::string plugin(const std::string& text, const std::string& kind, const char*
 }
 
 std::string fidelity(const std::string& text) {
-  if (text == "phase" || text == "analytic") {
-    throw usage_error(fmt::format("--fidelity '{}' is not available yet; accepted: auto, flow", text));
+  return one_of(text, {"auto", "flow", "phase", "analytic"}, "--fidelity");
+}
+
+std::map<int, double> stragglers(const std::string& text) {
+  std::map<int, double> factors;
+  if (text == "none") return factors;
+  for (const auto& item : split(text, ',')) {
+    const auto colon = item.find(':');
+    if (colon == std::string::npos) {
+      throw usage_error(fmt::format("--straggler is '{}': it must be RANK:FACTOR, as 3:2.0", item));
+    }
+    const int rank = whole(item.substr(0, colon), 0, kMostRanks - 1, "the rank of --straggler");
+    if (!factors.emplace(rank, real(item.substr(colon + 1), 0.001, 1000, "the factor of --straggler")).second) {
+      throw usage_error(fmt::format("--straggler names rank {} twice", rank));
+    }
   }
-  return one_of(text, {"auto", "flow"}, "--fidelity");
+  return factors;
 }
 
 std::vector<std::string> simgrid_items(const std::string& text) {
@@ -262,9 +277,17 @@ std::vector<RunOption> simulation_options() {
        [](Text t, Config c) { c.network.bandwidth_factor = real(t, 1e-6, 1e6, "--bandwidth-factor"); }},
       {option(kSimulation, "latency-factor", "FACTOR", "1", "on the latency of every link"),
        [](Text t, Config c) { c.network.latency_factor = real(t, 0, 1e6, "--latency-factor"); }},
-      {option(kSimulation, "fidelity", "auto|flow", "auto",
-              "flow: every transfer is a flow; auto: flow where that fits"),
+      {option(kSimulation, "fidelity", "auto|flow|phase|analytic", "auto",
+              "flow: every transfer is a flow; phase: equal steps of a collective are one; analytic: no flows, for 10^4 "
+              "ranks and more; auto: the finest that takes some seconds"),
        [](Text t, Config c) { c.fidelity = fidelity(t); }},
+      {option(kSimulation, "jitter", "NAME", "none", "noise of the ranks' compute times: lognormal:sigma=0.05"),
+       [](Text t, Config c) { c.noise.jitter = plugin(t, "jitter", "--jitter"); }},
+      {repeatable(option(kSimulation, "straggler", "RANK:FACTOR", "none",
+                         "a rank that takes this many times as long to compute; may be repeated")),
+       [](Text t, Config c) { c.noise.stragglers = stragglers(t); }},
+      {option(kSimulation, "seed", "N", "1", "of everything drawn at random"),
+       [](Text t, Config c) { c.noise.seed = static_cast<std::uint64_t>(parse_integer(t, 0, kMostSeed, "--seed")); }},
       {repeatable(option(kSimulation, "cfg", "KEY:VALUE", "none", "handed to SimGrid as it is; may be repeated")),
        [](Text t, Config c) { c.network.configuration = simgrid_items(t); }},
       {option(kSimulation, "details", "none|summary|full", "summary",

@@ -137,8 +137,8 @@ int dry_run(const Sweep& sweep, Format format) {
                           {{"trace", "1", sweep.configs[i].trace},
                            {"ranks", "1", std::int64_t{sweep.configs[i].cluster.ranks}},
                            {"instance", "1", setup->cluster->topology().instance()},
-                           {"fidelity", "1", std::string("flow")},
-                           {"estimated_flows", "1", static_cast<std::int64_t>(predicted_effort(*setup).flows)}}));
+                           {"fidelity", "1", to_text(setup->fidelity)},
+                           {"estimated_flows", "1", static_cast<std::int64_t>(setup->efforts.flow.flows)}}));
   }
   print_records(format, rows);
   if (format == Format::table) print(fmt::format("{} runs\n", rows.size()));

@@ -11,7 +11,7 @@ namespace tandem {
 namespace {
 
 // A token says what it is for in its top bits, and carries a generation by which a stale one is known.
-enum class TokenKind : std::uint64_t { start, stream, transfer, event, tick };
+enum class TokenKind : std::uint64_t { start, stream, transfer, event, tick, collective };
 constexpr int kKindShift = 61;
 
 Token make_token(TokenKind kind, std::uint64_t payload) {
@@ -112,6 +112,12 @@ void Executor::on_timer(Token token) {
       }
       break;
     }
+    case TokenKind::collective: {
+      const auto id = static_cast<OpId>(token & 0xffffffffu);
+      for (int i = 0; i < history_.ops[static_cast<std::size_t>(id)].op.ranks.size(); ++i) finish(id, i);
+      count_active(id, -1);
+      break;
+    }
     case TokenKind::event:
       handle_event(events_[token & 0xffffffffu]);
       break;
@@ -157,8 +163,9 @@ void Executor::check_op(const Op& op) const {
   }
   if (op.kind == Op::Kind::transfer && op.bytes.count() < 0) fail("negative bytes");
   if (op.kind == Op::Kind::collective) {
+    const int members = op.members ? static_cast<int>(op.members->size()) : op.ranks.size();
     for (const auto& piece : op.pieces) {
-      if (piece.schedule->members() != op.ranks.size()) fail("its schedule is for another number of members");
+      if (piece.schedule->members() != members) fail("its schedule is for another number of members");
     }
   }
   for (int i = 0; i < op.ranks.size(); ++i) {
@@ -344,7 +351,7 @@ void Executor::begin(OpId id, int index) {
     }
     case Op::Kind::collective:
       set_communicating(rank, 1);
-      enter_collective(id, index);
+      arrive_at_collective(id, index);
       break;
   }
 }
@@ -505,13 +512,42 @@ void Executor::handle_event(const Event& event) {
 
 // ---------------------------------------------------------------------------------------------- collectives
 
+void Executor::arrive_at_collective(OpId id, int index) {
+  const auto& op = history_.ops[static_cast<std::size_t>(id)].op;
+  if (!options_.start_together && !op.members) {
+    enter_collective(id, index);
+    return;
+  }
+  if (++states_[static_cast<std::size_t>(id)].arrived < op.ranks.size()) return;
+  if (options_.collectives != nullptr) {
+    count_active(id, 1);
+    bytes_injected_ += options_.collectives->start(op, placement_, options_, *this,
+                                                   make_token(TokenKind::collective, static_cast<std::uint32_t>(id)));
+    return;
+  }
+  const int members = op.members ? static_cast<int>(op.members->size()) : op.ranks.size();
+  for (int m = 0; m < members; ++m) enter_collective(id, m);
+}
+
+// A member is done with the collective.
+void Executor::member_done(OpId id, int member) {
+  const auto& op = history_.ops[static_cast<std::size_t>(id)].op;
+  if (!op.members) {
+    finish(id, member);
+  } else if (--states_[static_cast<std::size_t>(id)].collective->members_left == 0) {
+    for (int i = 0; i < op.ranks.size(); ++i) finish(id, i);
+  }
+}
+
 void Executor::enter_collective(OpId id, int member) {
   auto& record = history_.ops[static_cast<std::size_t>(id)];
   auto& holder = states_[static_cast<std::size_t>(id)].collective;
   const auto& pieces = record.op.pieces;
   if (!holder) {
     holder = std::make_unique<CollectiveState>();
-    const auto members = static_cast<std::size_t>(record.op.ranks.size());
+    const auto members = record.op.members ? record.op.members->size() : static_cast<std::size_t>(record.op.ranks.size());
+    holder->members_left = static_cast<int>(members);
+    if (record.op.members) holder->receive_busy_until.assign(members, 0);
     holder->entered.assign(members, 0);
     holder->pieces_left.assign(members, static_cast<std::int32_t>(pieces.size()));
     holder->held.resize(members);
@@ -533,10 +569,10 @@ void Executor::enter_collective(OpId id, int member) {
     const auto& transfer = transfers_[static_cast<std::size_t>(slot)];
     if (transfer.phase == Transfer::Phase::held && transfer.op == id && transfer.to == member) launch(slot);
   }
-  if (pieces.empty()) finish(id, member);
+  if (pieces.empty()) member_done(id, member);
   for (std::size_t p = 0; p < pieces.size(); ++p) {
     if (pieces[p].schedule->steps() == 0) {
-      if (--state.pieces_left[static_cast<std::size_t>(member)] == 0) finish(id, member);
+      if (--state.pieces_left[static_cast<std::size_t>(member)] == 0) member_done(id, member);
     } else {
       request_step(id, static_cast<int>(p), member, 0);
     }
@@ -583,8 +619,10 @@ void Executor::begin_step(OpId id, int piece, int member, int step) {
   }
   const bool idle_step = progress.outstanding == 0;
   for (const auto& send : sends_) {
-    const auto slot = new_transfer(id, piece, step, member, send.to, op.ranks.at(member), op.ranks.at(send.to),
-                                   send.range.size(), send.reduce);
+    const auto sender = op.members ? Rank{member} : op.ranks.at(member);
+    const auto receiver = op.members ? Rank{send.to} : op.ranks.at(send.to);
+    const auto slot =
+        new_transfer(id, piece, step, member, send.to, sender, receiver, send.range.size(), send.reduce);
     if (schedule.eager() || state.entered[static_cast<std::size_t>(send.to)]) {
       launch(slot);
     } else {
@@ -626,7 +664,7 @@ void Executor::advance(OpId id, int piece, int member) {
   if (!last) {
     request_step(id, piece, member, next);
   } else if (--state.pieces_left[static_cast<std::size_t>(member)] == 0) {
-    finish(id, member);
+    member_done(id, member);
   }
 }
 
@@ -669,10 +707,21 @@ std::int32_t Executor::new_transfer(OpId id, int piece, int step, int from, int 
   return slot;
 }
 
+DeviceId Executor::device_of(const Op& op, Rank rank) const {
+  return op.members ? (*op.members)[rank.index()] : placement_[rank.index()];
+}
+
+double& Executor::receive_busy_until(const Transfer& transfer) {
+  if (!history_.ops[static_cast<std::size_t>(transfer.op)].op.members) {
+    return ranks_[transfer.receiver.index()].receive_busy_until;
+  }
+  return states_[static_cast<std::size_t>(transfer.op)].collective->receive_busy_until[transfer.receiver.index()];
+}
+
 void Executor::route(const Transfer& transfer) {
-  const auto from = placement_[transfer.sender.index()];
-  const auto to = placement_[transfer.receiver.index()];
   const auto& op = history_.ops[static_cast<std::size_t>(transfer.op)].op;
+  const auto from = device_of(op, transfer.sender);
+  const auto to = device_of(op, transfer.receiver);
   const auto channel = transfer.piece < 0 ? 0 : op.pieces[static_cast<std::size_t>(transfer.piece)].channel;
   network_.route(from, to, flow_hash(from, to, channel), path_);
 }
@@ -682,6 +731,7 @@ void Executor::launch(std::int32_t slot) {
   auto& transfer = transfers_[static_cast<std::size_t>(slot)];
   transfer.phase = Transfer::Phase::latency;
   count_active(transfer.op, 1);
+  const auto& op = history_.ops[static_cast<std::size_t>(transfer.op)].op;
   double delay = options_.step_overhead.count();
   if (options_.wait_for_latency) {
     route(transfer);
@@ -689,8 +739,8 @@ void Executor::launch(std::int32_t slot) {
   }
   // Only a real flow starts here and now: whatever ends at once goes through a timer, so that a step is never
   // advanced while its messages are still being sent.
-  const bool at_once =
-      transfer.bytes == 0 || placement_[transfer.sender.index()] == placement_[transfer.receiver.index()];
+  if (transfer.piece >= 0) delay *= op.pieces[static_cast<std::size_t>(transfer.piece)].schedule->repetitions(transfer.step);
+  const bool at_once = transfer.bytes == 0 || device_of(op, transfer.sender) == device_of(op, transfer.receiver);
   if (delay > 0 || at_once) {
     backend_.at(now() + Seconds(delay), *this, transfer_token(slot, transfer.generation));
   } else {
@@ -709,8 +759,9 @@ void Executor::start_flow(std::int32_t slot) {
     flow_arrived(slot);
     return;
   }
+  const auto& op = history_.ops[static_cast<std::size_t>(transfer.op)].op;
   transfer.flow =
-      backend_.start_flow(placement_[transfer.sender.index()], placement_[transfer.receiver.index()], path_,
+      backend_.start_flow(device_of(op, transfer.sender), device_of(op, transfer.receiver), path_,
                           Bytes(transfer.bytes), *this, static_cast<Token>(static_cast<std::uint32_t>(slot)));
 }
 
@@ -721,7 +772,7 @@ void Executor::flow_arrived(std::int32_t slot) {
   const auto copy = transfer;  // advancing the sender may grow the pool
   const double rate = transfer.reduce ? options_.reduce_rate.count() : options_.copy_rate.count();
   if (rate > 0 && transfer.bytes > 0) {
-    auto& busy_until = ranks_[transfer.receiver.index()].receive_busy_until;
+    auto& busy_until = receive_busy_until(transfer);
     busy_until = std::max(busy_until, now().count()) + static_cast<double>(transfer.bytes) / rate;
     backend_.at(Seconds(busy_until), *this, transfer_token(slot, transfer.generation));
   }

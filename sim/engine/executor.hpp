@@ -14,6 +14,17 @@
 
 namespace tandem {
 
+struct ExecutorOptions;
+
+// How long collectives take, where their messages are not simulated.
+class CollectiveModel {
+ public:
+  virtual ~CollectiveModel() = default;
+  // Calls listener.on_timer(token) when the collective is done. Returns the bytes of its messages.
+  virtual std::int64_t start(const Op& op, const std::vector<DeviceId>& placement, const ExecutorOptions& options,
+                             Backend::Listener& listener, Token token) = 0;
+};
+
 struct ExecutorOptions {
   Seconds step_overhead{};       // added to the route's latency before every transfer
   BytesPerSecond reduce_rate{};  // at which a receiver adds what it received; 0: free
@@ -22,6 +33,9 @@ struct ExecutorOptions {
   double latency_factor = 1;
   bool wait_for_latency = true;          // false where the network model itself delays flows (lv08)
   std::vector<double> compute_slowdown;  // a rank; empty: 1
+  // Members of a collective begin together, when the last one has come: at that date the others' waiting ends.
+  bool start_together = false;
+  CollectiveModel* collectives = nullptr;  // takes over from there; none: their messages are simulated
 };
 
 class Executor final : public Backend::Listener, private Emit {
@@ -75,11 +89,14 @@ class Executor final : public Backend::Listener, private Emit {
     std::map<std::int64_t, StageQueue> stages;     // key: (channel, stage, member)
     std::vector<char> pipelined;                   // by channel: has several chunks
     int stages_per_channel = 1;
+    int members_left = 0;                    // where ranks stand for several members
+    std::vector<double> receive_busy_until;  // the same: by member
   };
   struct OpState {
     std::vector<Dependent> dependents;
     std::int32_t done = 0;
     std::int32_t transfers_active = 0;
+    std::int32_t arrived = 0;  // ranks at a collective whose members begin together
     std::unique_ptr<CollectiveState> collective;
   };
   struct Transfer {
@@ -89,7 +106,7 @@ class Executor final : public Backend::Listener, private Emit {
     std::int32_t piece = -1;  // -1: a plain transfer
     std::int32_t step = 0;
     std::int32_t from = 0, to = 0;  // member indices; for a plain transfer the sender's index, and unused
-    Rank sender, receiver;
+    Rank sender, receiver;  // where ranks stand for several members: those' indices
     std::int64_t bytes = 0;
     bool reduce = false;
     std::int32_t flow = -1;
@@ -124,7 +141,11 @@ class Executor final : public Backend::Listener, private Emit {
   void fail_rank(Rank rank);
   void handle_event(const Event& event);
 
+  void arrive_at_collective(OpId id, int index);
   void enter_collective(OpId id, int member);
+  void member_done(OpId id, int member);
+  [[nodiscard]] DeviceId device_of(const Op& op, Rank rank) const;
+  [[nodiscard]] double& receive_busy_until(const Transfer& transfer);
   void request_step(OpId id, int piece, int member, int step);
   void begin_step(OpId id, int piece, int member, int step);
   void step_message_done(OpId id, int piece, int member, int step, bool received);

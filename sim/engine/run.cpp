@@ -1,11 +1,15 @@
 #include "sim/engine/run.hpp"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "sim/core/error.hpp"
+#include "sim/engine/analytic_network.hpp"
 #include "sim/engine/breakdown.hpp"
 #include "sim/engine/process.hpp"
+#include "sim/engine/queue_backend.hpp"
+#include "sim/ir/folded_schedule.hpp"
 
 namespace tandem {
 
@@ -124,27 +128,114 @@ JobResult job_result(const History& history, bool keep_spans) {
   return result;
 }
 
+// Hands a program's operations on with their collectives' repeating steps folded.
+class FoldingProgram final : public Program {
+ public:
+  explicit FoldingProgram(Program& program) : program_(program) {}
+
+  [[nodiscard]] int ranks() const override { return program_.ranks(); }
+  [[nodiscard]] std::vector<StreamSpec> streams() const override { return program_.streams(); }
+  void start(Emit& emit) override {
+    Folding folding(*this, emit);
+    program_.start(folding);
+  }
+  void on_done(OpId id, Rank rank, Seconds date, Emit& emit) override {
+    Folding folding(*this, emit);
+    program_.on_done(id, rank, date, folding);
+  }
+  void on_event(const Event& event, Emit& emit) override {
+    Folding folding(*this, emit);
+    program_.on_event(event, folding);
+  }
+
+ private:
+  class Folding final : public Emit {
+   public:
+    Folding(FoldingProgram& program, Emit& emit) : program_(program), emit_(emit) {}
+    OpId emit(Op op) override {
+      op.pieces = program_.folded_once(op.pieces);
+      return emit_.emit(std::move(op));
+    }
+    void cancel(CancelGroup group) override { emit_.cancel(group); }
+    void tick(Seconds date, std::int64_t tag) override { emit_.tick(date, tag); }
+    [[nodiscard]] Seconds now() const override { return emit_.now(); }
+
+   private:
+    FoldingProgram& program_;
+    Emit& emit_;
+  };
+
+  // Buckets of one size share their schedules, and so do iterations.
+  const std::vector<CollectivePiece>& folded_once(const std::vector<CollectivePiece>& pieces) {
+    std::vector<std::shared_ptr<const CollectiveSchedule>> key;
+    for (const auto& piece : pieces) key.push_back(piece.schedule);
+    const auto [entry, is_new] = known_.try_emplace(std::move(key));
+    if (is_new) entry->second = folded(pieces);
+    return entry->second;
+  }
+
+  Program& program_;
+  std::map<std::vector<std::shared_ptr<const CollectiveSchedule>>, std::vector<CollectivePiece>> known_;
+};
+
+class Simulation {
+ public:
+  // `collectives`: the model of the analytic fidelity.
+  Simulation(const std::vector<Job>& jobs, const Network& network, const RunOptions& options, Backend& backend,
+             CollectiveModel* collectives)
+      : options_(options) {
+    for (const auto& job : jobs) {
+      auto& program = *programs_.emplace_back(std::make_unique<FoldingProgram>(*job.program));
+      auto job_options = job.options;
+      job_options.latency_factor *= options.network.latency_factor;
+      job_options.wait_for_latency = options.network.model == NetworkModelOptions::Model::alpha_beta;
+      job_options.start_together = options.fidelity != Fidelity::flow;
+      job_options.collectives = collectives;
+      auto& unfolded = *job.program;
+      executors_.push_back(std::make_unique<Executor>(
+          options.fidelity == Fidelity::phase ? static_cast<Program&>(program) : unfolded, job.placement, job.start,
+          network, backend, std::move(job_options), job.events));
+      executors_.back()->start();
+    }
+  }
+
+  [[nodiscard]] RunResult result() const {
+    RunResult result;
+    for (const auto& executor : executors_) {
+      executor->check_complete();
+      result.jobs.push_back(job_result(executor->history(), options_.keep_spans));
+      result.flows += executor->flows();
+      result.bytes_injected += executor->bytes_injected();
+      result.end = std::max(result.end, Seconds(executor->history().end));
+    }
+    return result;
+  }
+
+ private:
+  const RunOptions& options_;
+  std::vector<std::unique_ptr<FoldingProgram>> programs_;
+  std::vector<std::unique_ptr<Executor>> executors_;
+};
+
 RunResult simulate(const std::vector<Job>& jobs, const Network& network, const RunOptions& options) {
   SimgridBackend backend(network, options.network);
-  std::vector<std::unique_ptr<Executor>> executors;
-  for (const auto& job : jobs) {
-    auto job_options = job.options;
-    job_options.latency_factor *= options.network.latency_factor;
-    job_options.wait_for_latency = options.network.model == NetworkModelOptions::Model::alpha_beta;
-    executors.push_back(std::make_unique<Executor>(*job.program, job.placement, job.start, network, backend,
-                                                   std::move(job_options), job.events));
-    executors.back()->start();
-  }
+  Simulation simulation(jobs, network, options, backend, nullptr);
   backend.run();
-  RunResult result;
-  for (const auto& executor : executors) {
-    executor->check_complete();
-    result.jobs.push_back(job_result(executor->history(), options.keep_spans));
-    result.flows += executor->flows();
-    result.bytes_injected += executor->bytes_injected();
-    result.end = std::max(result.end, Seconds(executor->history().end));
-  }
+  auto result = simulation.result();
   result.links = backend.link_uses();
+  return result;
+}
+
+RunResult calculate(const std::vector<Job>& jobs, const Network& network, const RunOptions& options) {
+  if (options.network.model != NetworkModelOptions::Model::alpha_beta) {
+    throw usage_error("the analytic fidelity knows the network model alpha-beta only");
+  }
+  QueueBackend backend(network, options.network.bandwidth_factor);
+  AnalyticNetwork collectives(network, backend, options.network.bandwidth_factor);
+  Simulation simulation(jobs, network, options, backend, &collectives);
+  backend.run();
+  auto result = simulation.result();
+  result.links = collectives.link_uses();
   return result;
 }
 
@@ -156,6 +247,7 @@ RunResult run(const std::vector<Job>& jobs, const Network& network, const RunOpt
       throw input_error("a link of the network has no bandwidth, or a negative latency");
     }
   }
+  if (options.fidelity == Fidelity::analytic) return calculate(jobs, network, options);
   const auto bytes = run_in_child([&] {
     const auto cbor = json::to_cbor(json(simulate(jobs, network, options)));
     return std::string(cbor.begin(), cbor.end());

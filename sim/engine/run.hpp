@@ -1,4 +1,4 @@
-// run(jobs, network, options) -> RunResult: the one entrance to the flow-level engine.
+// run(jobs, network, options) -> RunResult: the one entrance to the engine.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include "platforms/network.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/engine/simgrid_backend.hpp"
+#include "sim/ir/fidelity.hpp"
 #include "sim/ir/program.hpp"
 #include "sim/ir/result.hpp"
 
@@ -23,9 +24,14 @@ struct Job {
 struct RunOptions {
   NetworkModelOptions network;
   bool keep_spans = false;
+  Fidelity fidelity = Fidelity::flow;
 };
 
-// Runs all jobs under one clock in a child process. Model error where a job does not complete.
+// Runs all jobs under one clock: where SimGrid does, in a child process.
+//
+// phase: collectives whose members are not all ready wait for the last; equal steps are folded (folded_schedule.hpp).
+// analytic: the same, and a collective takes what its estimate says (collective_estimate), whatever else is on the
+// links; a link counts as busy all the time of the collectives that use it, and saturation is not measured. Model error where a job does not complete.
 [[nodiscard]] RunResult run(const std::vector<Job>& jobs, const Network& network, const RunOptions& options);
 
 }  // namespace tandem

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/ir/folded_schedule.hpp"
+
 namespace tandem {
 namespace {
 
@@ -23,6 +25,8 @@ class Loads {
     }
     return longest;
   }
+  [[nodiscard]] const std::vector<LinkId>& loaded() const { return loaded_; }
+  [[nodiscard]] std::int64_t on(LinkId link) const { return bytes_[link.index()]; }
   void clear() {
     for (const auto link : loaded_) bytes_[link.index()] = 0;
     loaded_.clear();
@@ -47,24 +51,38 @@ class Wave {
         wave_loads_{Loads(network), Loads(network)},
         occupied_(channels_.size()) {}
 
-  // `followed`: find out, too, how long the wave holds up the next one.
-  void run(bool followed) {
+  // `followed`: find out, too, how long the wave holds up the next one. `counted`: what each link carries, too.
+  void run(bool followed, bool counted) {
+    counted_ = counted;
+    if (counted) messages_.assign(network_.links().size(), 0);
     int steps = 0;
     for (const auto& channel : channels_) steps = std::max(steps, channel.schedule->steps());
     for (int step = 0; step < steps; ++step) {
       latency_ = slowest_message_ = Seconds{};
+      repetitions_ = 1;
       for (auto& loads : step_loads_) loads.clear();
       for (auto& occupied : occupied_) occupied.senders.clear();
+      if (receives_cost()) receive_.assign(devices_.size(), Seconds{});
       for (std::size_t c = 0; c < channels_.size(); ++c) {
         if (step < channels_[c].schedule->steps()) add_step(c, step, followed);
       }
-      const auto time = latency_ + std::max(slowest_message_, longest(step_loads_));
+      const auto time = latency_ * repetitions_ + std::max(slowest_message_, longest(step_loads_)) + longest_receive();
       total_ += time;
       if (followed) occupy(step, time);
     }
   }
 
   [[nodiscard]] Seconds total() const { return total_; }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::vector<LinkLoad> loads() const {
+    std::vector<LinkLoad> loads;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      if (messages_[i] == 0) continue;
+      const LinkId link{static_cast<std::int32_t>(i)};
+      loads.push_back({link, wave_loads_[0].on(link), messages_[i]});
+    }
+    return loads;
+  }
   [[nodiscard]] Seconds period() const {
     auto period = longest(wave_loads_);
     for (const auto& occupied : occupied_) period = std::max(period, occupied.longest);
@@ -82,6 +100,7 @@ class Wave {
 
   void add_step(std::size_t channel, int step, bool followed) {
     const auto& schedule = *channels_[channel].schedule;
+    repetitions_ = std::max(repetitions_, schedule.repetitions(step));
     for (int member = 0; member < schedule.members(); ++member) {
       schedule.sends(step, member, sends_);
       const auto from = devices_[static_cast<std::size_t>(member)];
@@ -89,17 +108,32 @@ class Wave {
       for (const auto& send : sends_) {
         const auto to = devices_[static_cast<std::size_t>(send.to)];
         network_.route(from, to, options_.shared_inside ? flow_hash(from, to, channels_[channel].channel) : 0, path_);
+        if (receives_cost()) receive(send);
         if (path_.empty()) continue;
         latency_ = std::max(latency_, network_.route_latency(path_) * options_.latency_factor + options_.overhead);
-        add_message(send.range.size(), followed);
+        add_message(send.range.size(), schedule.repetitions(step), followed || counted_);
       }
     }
   }
 
-  void add_message(std::int64_t bytes, bool followed) {
+  [[nodiscard]] bool receives_cost() const { return options_.reduce_rate.count() > 0 || options_.copy_rate.count() > 0; }
+  void receive(const Send& send) {
+    const auto rate = send.reduce ? options_.reduce_rate : options_.copy_rate;
+    if (rate.count() > 0) receive_[static_cast<std::size_t>(send.to)] += Bytes(send.range.size()) / rate;
+  }
+  [[nodiscard]] Seconds longest_receive() const {
+    return receive_.empty() ? Seconds{} : *std::max_element(receive_.begin(), receive_.end());
+  }
+
+  // `in_all`: add to what the whole wave puts on links, too.
+  void add_message(std::int64_t bytes, int repetitions, bool in_all) {
+    bytes_ += bytes;
+    if (counted_) {
+      for (const auto link : path_) messages_[link.index()] += repetitions;
+    }
     const auto load = [&](std::size_t kind, LinkId link) {
       step_loads_[kind].add(link, bytes);
-      if (followed) wave_loads_[kind].add(link, bytes);
+      if (in_all) wave_loads_[kind].add(link, bytes);
     };
     if (options_.shared_inside) {
       for (const auto link : path_) load(0, link);
@@ -144,6 +178,11 @@ class Wave {
   Loads step_loads_[2];
   Loads wave_loads_[2];
   std::vector<Occupied> occupied_;  // by channel
+  std::vector<Seconds> receive_;  // of the step, by member; empty where receiving is free
+  std::vector<std::int64_t> messages_;  // by link, where counted
+  bool counted_ = false;
+  int repetitions_ = 1;  // of the step
+  std::int64_t bytes_ = 0;
   Seconds latency_{};
   Seconds slowest_message_{};  // over the narrowest link of its route
   Seconds total_{};
@@ -151,8 +190,10 @@ class Wave {
 
 }  // namespace
 
-Seconds alpha_beta_time(const std::vector<CollectivePiece>& pieces, const Network& network,
-                        const std::vector<DeviceId>& devices, const AlphaBetaOptions& options) {
+namespace {
+
+CollectiveEstimate estimate(const std::vector<CollectivePiece>& pieces, const Network& network,
+                            const std::vector<DeviceId>& devices, const AlphaBetaOptions& options, bool counted) {
   // The first chunk of a channel is its largest, and by at most a byte.
   std::vector<CollectivePiece> channels;
   std::vector<int> chunks;
@@ -163,11 +204,31 @@ Seconds alpha_beta_time(const std::vector<CollectivePiece>& pieces, const Networ
     }
     ++chunks.back();
   }
-  if (channels.empty()) return Seconds{};
+  if (channels.empty()) return {};
   const int most = *std::max_element(chunks.begin(), chunks.end());
-  Wave wave(std::move(channels), network, devices, options);
-  wave.run(most > 1);
-  return wave.total() + wave.period() * (most - 1);
+  Wave wave(folded(channels), network, devices, options);
+  wave.run(most > 1, counted);
+  CollectiveEstimate result{wave.total() + wave.period() * (most - 1), wave.bytes() * most, {}};
+  if (counted) result.loads = wave.loads();
+  for (auto& load : result.loads) {
+    load.bytes *= most;
+    load.messages *= most;
+  }
+  return result;
+}
+
+}  // namespace
+
+Seconds alpha_beta_time(const std::vector<CollectivePiece>& pieces, const Network& network,
+                        const std::vector<DeviceId>& devices, const AlphaBetaOptions& options) {
+  return estimate(pieces, network, devices, options, false).time;
+}
+
+CollectiveEstimate collective_estimate(const std::vector<CollectivePiece>& pieces, const Network& network,
+                                       const std::vector<DeviceId>& devices, const AlphaBetaOptions& options) {
+  auto shared = options;
+  shared.shared_inside = true;
+  return estimate(pieces, network, devices, shared, true);
 }
 
 }  // namespace tandem

@@ -51,6 +51,9 @@ class CollectiveSchedule {
   // How many messages `member` receives in `step`.
   [[nodiscard]] virtual int receives(int step, int member) const = 0;
 
+  // How many equal steps, one after another, `step` stands for: each costs a message's latency.
+  [[nodiscard]] virtual int repetitions(int step) const { return 1 + 0 * step; }
+
   // Where byte ranges end: the buffer, or all-to-all's buffers of all members.
   [[nodiscard]] virtual std::int64_t extent() const { return bytes_.count(); }
   // What a member keeps of reduce-scatter and scatter, and brings to all-gather and gather. These parts are disjoint,

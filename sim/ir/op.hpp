@@ -90,6 +90,9 @@ struct Op {
   Bytes bytes{};                        // transfer
   RankMap peer;                         // transfer: receiver of rank r
   std::vector<CollectivePiece> pieces;  // collective
+  // Collective of a Program whose ranks each stand for several equal ones: the devices of the schedules' members. They
+  // begin when all `ranks` have come, and the ranks go on when all members are done. Empty: the members are `ranks`.
+  std::shared_ptr<const std::vector<DeviceId>> members;
 
   // What the operation belongs to, for reports; -1 where it does not apply.
   std::int32_t layer = -1;

@@ -128,6 +128,16 @@ CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Clu
   return group;
 }
 
+std::unique_ptr<Program> class_program(const std::string& sync, TrainingSteps steps, int classes,
+                                       std::vector<DeviceId> members) {
+  if (steps.servers > 0) throw internal_error("classes of workers beside dedicated servers");
+  const auto shared = std::make_shared<const std::vector<DeviceId>>(std::move(members));
+  steps.workers = classes;
+  steps.group = RankSet::range(0, classes);
+  for (auto& bucket : steps.buckets) bucket.members = shared;
+  return Registry<SyncStrategy>::instance().make(sync)->program(steps);
+}
+
 LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
                      const std::vector<DeviceId>& placement, const LoweringOptions& options) {
   const auto schedule = Registry<GradientSchedule>::instance().make(
@@ -158,6 +168,7 @@ LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluste
     throw input_error(fmt::format("the trace of {} has no backward times", compute.trace().model));
   }
   lowered.program = sync->program(steps);
+  lowered.members = group.devices;
   return lowered;
 }
 

@@ -32,6 +32,7 @@ struct LoweredProgram {
   std::vector<GradientBucket> buckets;
   std::vector<GradientTensor> arrival;
   TrainingSteps steps;
+  std::vector<DeviceId> members;  // of the collectives, in their order
   // By the bytes of a bucket, where the algorithm leaves the work to another.
   std::map<std::int64_t, CollectiveChoice> choices;
 };
@@ -43,6 +44,11 @@ struct LoweredProgram {
 // `placement[r]` is the device of rank r, dedicated servers after the workers.
 [[nodiscard]] LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
                                    const std::vector<DeviceId>& placement, const LoweringOptions& options);
+
+// The program of the same steps in which each class of equal workers is one rank: `classes` of them, and collectives
+// among all `members` devices. For groups without dedicated servers.
+[[nodiscard]] std::unique_ptr<Program> class_program(const std::string& sync, TrainingSteps steps, int classes,
+                                                     std::vector<DeviceId> members);
 
 // The members of a collective over all workers in the order that the algorithm wants, servers last, and its shape.
 struct CollectiveGroup {

@@ -35,14 +35,30 @@ CollectiveBench::CollectiveBench(const CollectiveBenchOptions& options)
   }
 }
 
-CollectivePoint CollectiveBench::run(Bytes size) const {
-  const AlphaBetaOptions costs{options_.step_overhead, options_.network.bandwidth_factor,
-                               options_.network.latency_factor};
-  CollectiveRequest request{options_.operation, group_.shape,   size,
-                            options_.channels,  options_.chunk, group_.ranks.index_of(Rank{options_.root})};
-  auto planned = with_context(options_.algorithm, [&] {
-    return plan_collective(*algorithm_, request, {*cluster_, group_.devices, costs});
+AlphaBetaOptions CollectiveBench::costs() const {
+  return {options_.step_overhead, options_.network.bandwidth_factor, options_.network.latency_factor, {}, {}, false};
+}
+
+CollectiveRequest CollectiveBench::request(Bytes size) const {
+  return {options_.operation, group_.shape,   size,
+          options_.channels,  options_.chunk, group_.ranks.index_of(Rank{options_.root})};
+}
+
+PlannedCollective CollectiveBench::plan(Bytes size) const {
+  return with_context(options_.algorithm, [&] {
+    return plan_collective(*algorithm_, request(size), {*cluster_, group_.devices, costs()});
   });
+}
+
+void CollectiveBench::settle_fidelity(const std::vector<Bytes>& sizes) {
+  if (options_.fidelity != "auto") return;
+  auto coarsest = Fidelity::flow;
+  for (const auto size : sizes) coarsest = std::max(coarsest, fidelity_for("auto", efforts_of(plan(size).pieces)));
+  options_.fidelity = to_text(coarsest);
+}
+
+CollectivePoint CollectiveBench::run(Bytes size) const {
+  auto planned = plan(size);
   const auto& name = planned.choice ? planned.choice->picked() : options_.algorithm;
 
   Op op;
@@ -50,25 +66,26 @@ CollectivePoint CollectiveBench::run(Bytes size) const {
   op.name = fmt::format("{} {}", to_text(options_.operation), to_text(size));
   op.ranks = group_.ranks;
   op.pieces = std::move(planned.pieces);
-  if (options_.fidelity == "auto") {
-    check_effort(effort_of(op.pieces), fmt::format("{} ranks with '{}'", options_.cluster.ranks, name));
-  }
+  const auto fidelity = fidelity_for(options_.fidelity, options_.fidelity == "auto" ? efforts_of(op.pieces) : Efforts{});
   StaticProgram program(static_cast<int>(placement_.size()),
                         {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
   RunOptions run_options;
   run_options.network = options_.network;
+  run_options.fidelity = fidelity;
   const auto result =
       tandem::run({{&program, placement_, Seconds{}, executor_options(options_), {}}}, *cluster_, run_options);
 
   CollectivePoint point;
   point.size = size;
   point.time = result.jobs.at(0).makespan;
-  request.chunk = Bytes(0);
-  point.alpha_beta = alpha_beta_time(collective_pieces(*Registry<CollectiveAlgorithm>::instance().make(name), request),
-                                     *cluster_, group_.devices, costs);
+  auto whole = request(size);
+  whole.chunk = Bytes(0);
+  point.alpha_beta = alpha_beta_time(collective_pieces(*Registry<CollectiveAlgorithm>::instance().make(name), whole),
+                                     *cluster_, group_.devices, costs());
   if (point.time > Seconds{}) point.algbw = size / point.time;
   point.busbw = point.algbw * busbw_factor(options_.operation, options_.cluster.ranks);
   point.flows = result.flows;
+  point.fidelity = fidelity;
   point.choice = std::move(planned.choice);
   return point;
 }

@@ -23,7 +23,7 @@ struct CollectiveBenchOptions {
   BytesPerSecond reduce_rate{};  // 0: free
   BytesPerSecond copy_rate{};    // 0: free
   NetworkModelOptions network;
-  std::string fidelity = "auto";  // refuses what would take more than minutes; "flow" does not
+  std::string fidelity = "auto";  // or flow, phase, analytic
 };
 
 struct CollectivePoint {
@@ -33,6 +33,7 @@ struct CollectivePoint {
   BytesPerSecond algbw{};  // size / time
   BytesPerSecond busbw{};  // algbw x busbw_factor
   std::int64_t flows = 0;
+  Fidelity fidelity = Fidelity::flow;
   std::optional<CollectiveChoice> choice;  // where the algorithm is `auto`
 };
 
@@ -46,9 +47,15 @@ class CollectiveBench {
   explicit CollectiveBench(const CollectiveBenchOptions& options);  // usage errors
 
   [[nodiscard]] CollectivePoint run(Bytes size) const;
+  // Settles `auto` fidelity on a level at which all sizes fit: one level along a curve.
+  void settle_fidelity(const std::vector<Bytes>& sizes);
   [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
 
  private:
+  [[nodiscard]] CollectiveRequest request(Bytes size) const;
+  [[nodiscard]] AlphaBetaOptions costs() const;
+  [[nodiscard]] PlannedCollective plan(Bytes size) const;
+
   CollectiveBenchOptions options_;
   std::unique_ptr<CollectiveAlgorithm> algorithm_;
   std::unique_ptr<Cluster> cluster_;

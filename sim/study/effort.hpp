@@ -1,28 +1,43 @@
-// What a flow-level simulation will cost, before it is begun.
+// What a simulation will cost, before it is begun, and the level of fidelity that fits it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "sim/ir/fidelity.hpp"
 #include "sim/ir/op.hpp"
 
 namespace tandem {
 
+// Of one level.
 struct Effort {
-  double flows = 0;  // transfers in all: exact for ring, direct and halving-doubling
+  double flows = 0;  // transfers in all
   double work = 0;   // flows x flows under way with them: SimGrid looks at all of those when one ends
   Effort& operator+=(const Effort& other) {
     flows += other.flows;
     work += other.work;
     return *this;
   }
+  Effort operator*(double times) const { return {flows * times, work * times}; }
 };
 
-[[nodiscard]] Effort effort_of(const std::vector<CollectivePiece>& pieces);
+struct Efforts {
+  Effort flow;
+  Effort phase;
+  Efforts& operator+=(const Efforts& other) {
+    flow += other.flow;
+    phase += other.phase;
+    return *this;
+  }
+  Efforts operator*(double times) const { return {flow * times, phase * times}; }
+};
 
-// Usage error where `auto` would simulate for more than some minutes; `what` names the run, e.g. "64 ranks with
-// 'ring'".
-void check_effort(const Effort& effort, const std::string& what);
+[[nodiscard]] Efforts efforts_of(const std::vector<CollectivePiece>& pieces);
+
+// The finest level whose predicted flows fit a constant. `text` is an option's: auto, or a level that is meant.
+[[nodiscard]] Fidelity fidelity_for(const std::string& text, const Efforts& efforts);
+// Whether simulating takes no more than about a tenth of a second.
+[[nodiscard]] bool is_small(const Effort& effort);
 
 }  // namespace tandem

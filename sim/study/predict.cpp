@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -78,12 +80,6 @@ std::string picked_algorithms(const RunConfig& config, const Setup& setup) {
   return picked.empty() ? config.algorithm : fmt::format("{}", fmt::join(picked, ", "));
 }
 
-void check_flows(const RunConfig& config, const Setup& setup) {
-  if (config.fidelity != "auto") return;
-  check_effort(predicted_effort(setup),
-               fmt::format("{} ranks with '{}'", config.cluster.ranks, picked_algorithms(config, setup)));
-}
-
 // Samples per second of the baseline. One rank has nobody to wait for, so its iteration is the sum of its compute.
 double baseline_throughput(const RunConfig& config) {
   auto smaller = config;
@@ -91,8 +87,7 @@ double baseline_throughput(const RunConfig& config) {
   smaller.cluster.ranks = config.baseline_ranks;
   smaller.cluster.overrides_must_match = false;  // a smaller network may not have those links
   if (config.baseline_ranks > 1 || config.overheads) {
-    const auto setup = make_setup(smaller);
-    with_context("the baseline", [&] { check_flows(smaller, *setup); });
+    const auto setup = with_context("the baseline", [&] { return make_setup(smaller); });
     const auto result = simulate(*setup, smaller, {});
     return static_cast<double>(samples_per_iteration(smaller, *setup)) / iteration_time(result, smaller).count();
   }
@@ -162,8 +157,14 @@ void add_identity(Record& row, const RunConfig& config, const Setup& setup) {
   text("platform_hash", hash_text(platform_hash(*setup.cluster)));
 }
 
+int smaller_power_of_two(int number) {
+  int power = 1;
+  while (2 * power < number) power *= 2;
+  return power;
+}
+
 AlphaBetaOptions alpha_beta_options(const RunConfig& config) {
-  return {config.step_overhead, config.network.bandwidth_factor, config.network.latency_factor};
+  return {config.step_overhead, config.network.bandwidth_factor, config.network.latency_factor, {}, {}, false};
 }
 
 Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
@@ -225,6 +226,34 @@ void add_times(Record& row, const RunConfig& config, const Setup& setup, const R
   row.push_back({"load_imbalance", "1", mean.compute.count() > 0 ? most / mean.compute.count() : 1.0});
 }
 
+// How far the level is from the one above it, where that can be simulated: the same run with fewer ranks. 0 at the
+// finest level; not a number where no smaller run can be made.
+double fidelity_error(const RunConfig& config, const Setup& setup) {
+  if (setup.fidelity == Fidelity::flow || setup.lowered.steps.buckets.empty()) return 0;
+  auto level = config;
+  auto above = config;
+  above.fidelity = to_text(setup.fidelity == Fidelity::phase ? Fidelity::flow : Fidelity::phase);
+  for (int ranks = smaller_power_of_two(config.cluster.ranks); ranks >= 2; ranks /= 2) {
+    for (auto* smaller : {&level, &above}) {
+      smaller->cluster.ranks = ranks;
+      smaller->cluster.overrides_must_match = false;
+      std::erase_if(smaller->noise.stragglers, [&](const auto& each) { return each.first >= ranks; });
+    }
+    try {
+      const auto setup_above = make_setup(above);
+      if (!is_small(setup_above->fidelity == Fidelity::flow ? setup_above->efforts.flow : setup_above->efforts.phase)) {
+        continue;
+      }
+      const auto time_above = iteration_time(simulate(*setup_above, above, {}), above);
+      const auto time = iteration_time(simulate(*make_setup(level), level, {}), level);
+      return std::abs(time / time_above - 1);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+    }
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
 void add_traffic(Record& row, const RunConfig& config, const Setup& setup, const RunResult& result) {
   Bytes memory{};
   for (const auto& use : setup.plan.memory) memory = std::max(memory, use.total());
@@ -235,8 +264,8 @@ void add_traffic(Record& row, const RunConfig& config, const Setup& setup, const
   const auto busiest = busiest_link(config, setup, result);
   row.push_back({"bottleneck_link", "1", busiest.name});
   row.push_back({"bottleneck_utilization", "1", busiest.utilization});
-  row.push_back({"fidelity", "1", std::string("flow")});
-  row.push_back({"fidelity_error", "1", 0.0});  // the finest level: nothing above to compare with
+  row.push_back({"fidelity", "1", config.fidelity});
+  row.push_back({"fidelity_error", "1", fidelity_error(config, setup)});
   row.push_back({"simulated_flows", "1", result.flows});
 }
 
@@ -283,6 +312,40 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
 
 }  // namespace
 
+namespace {
+
+Efforts predicted_efforts(const TrainingSteps& steps) {
+  Efforts efforts;
+  std::map<std::vector<std::shared_ptr<const CollectiveSchedule>>, Efforts> known;  // buckets of one size are alike
+  for (const auto& bucket : steps.buckets) {
+    std::vector<std::shared_ptr<const CollectiveSchedule>> key;
+    for (const auto& piece : bucket.pieces) key.push_back(piece.schedule);
+    const auto [entry, is_new] = known.try_emplace(std::move(key));
+    if (is_new) entry->second = efforts_of(bucket.pieces);
+    efforts += entry->second;
+  }
+  return efforts * steps.iterations;
+}
+
+// One rank stands for all that are equal: not where every rank differs, where servers have a part of their own, and
+// where what each rank does is asked for. Below flow fidelity only: there, a rank may begin before the others.
+void use_classes(Setup& setup, const RunConfig& config) {
+  if (setup.fidelity == Fidelity::flow || setup.lowered.steps.servers > 0 || config.details == Details::full) return;
+  auto classes = rank_classes(setup.slowdown, config.cluster.ranks);
+  if (2 * classes.first.size() > classes.of_rank.size()) return;
+  setup.classes = std::move(classes);
+  setup.lowered.program = class_program(config.sync, setup.lowered.steps, static_cast<int>(setup.classes.first.size()),
+                                        setup.lowered.members);
+}
+
+std::vector<DeviceId> devices_of_classes(const Setup& setup) {
+  std::vector<DeviceId> devices;
+  for (const int rank : setup.classes.first) devices.push_back(setup.placement[static_cast<std::size_t>(rank)]);
+  return devices;
+}
+
+}  // namespace
+
 std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   auto made = std::make_unique<Setup>();
   auto& setup = *made;
@@ -315,45 +378,54 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   lowering.overheads = config.overheads;
   lowering.costs = alpha_beta_options(config);
   setup.lowered = lower(*setup.compute, setup.plan, *setup.cluster, setup.placement, lowering);
+  setup.efforts = predicted_efforts(setup.lowered.steps);
+  setup.fidelity = fidelity_for(config.fidelity, setup.efforts);
+  setup.slowdown = compute_slowdown(config.noise, config.cluster.ranks);
+  use_classes(setup, config);
   return made;
-}
-
-Effort predicted_effort(const Setup& setup) {
-  const auto& steps = setup.lowered.steps;
-  Effort effort;
-  for (const auto& bucket : steps.buckets) effort += effort_of(bucket.pieces);
-  return {effort.flows * steps.iterations, effort.work * steps.iterations};
 }
 
 RunResult simulate(const Setup& setup, const RunConfig& config, const Variation& variation) {
   Job job;
   job.program = setup.lowered.program.get();
-  job.placement = setup.placement;
+  job.placement = setup.classes.first.empty() ? setup.placement : devices_of_classes(setup);
   job.options.step_overhead = config.step_overhead * variation.latency;
   job.options.reduce_rate = config.reduce_rate;
   job.options.copy_rate = config.copy_rate;
   job.options.overlap_slowdown = config.overlap_slowdown;
-  job.options.compute_slowdown.assign(setup.placement.size(), 1 / variation.device_speed);
+  job.options.compute_slowdown.assign(job.placement.size(), 1 / variation.device_speed);
+  for (std::size_t i = 0; i < job.placement.size() && !setup.slowdown.empty(); ++i) {
+    const auto rank = setup.classes.first.empty() ? i : static_cast<std::size_t>(setup.classes.first[i]);
+    if (rank < setup.slowdown.size()) job.options.compute_slowdown[i] *= setup.slowdown[rank];
+  }
   RunOptions options;
   options.network = config.network;
   options.network.bandwidth_factor *= variation.bandwidth;
   options.network.latency_factor *= variation.latency;
   options.network.measure_saturation = variation.measure_saturation;
   options.keep_spans = variation.keep_spans;
+  options.fidelity = setup.fidelity;
   std::vector<Job> jobs;
   jobs.push_back(std::move(job));
-  return run(jobs, *setup.cluster, options);
+  auto result = run(jobs, *setup.cluster, options);
+  if (!setup.classes.first.empty()) {
+    const auto of_class = std::move(result.jobs[0].ranks);
+    result.jobs[0].ranks.clear();
+    for (const int each : setup.classes.of_rank) result.jobs[0].ranks.push_back(of_class[static_cast<std::size_t>(each)]);
+  }
+  return result;
 }
 
 Seconds iteration_time(const RunResult& result, const RunConfig& config) {
   return result.jobs[0].makespan / static_cast<double>(config.iterations);
 }
 
-Prediction predict(const RunConfig& config) {
+Prediction predict(const RunConfig& asked) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto made = make_setup(config);
+  const auto made = make_setup(asked);
   const auto& setup = *made;
-  check_flows(config, setup);
+  auto config = asked;
+  config.fidelity = to_text(setup.fidelity);  // for all that it is compared with, too
   Variation plain;
   plain.measure_saturation = config.details != Details::none || config.explain;
   plain.keep_spans = config.details == Details::full;

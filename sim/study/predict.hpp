@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "platforms/cluster.hpp"
+#include "sim/disturb/jitter.hpp"
 #include "sim/engine/run.hpp"
 #include "sim/ir/plan.hpp"
 #include "sim/lowering/lower.hpp"
@@ -51,7 +52,8 @@ struct RunConfig {
   Bytes memory{};  // of a device; 0: not checked
 
   NetworkModelOptions network;
-  std::string fidelity = "auto";
+  ComputeNoise noise;
+  std::string fidelity = "auto";  // or flow, phase, analytic
   Details details = Details::summary;
   bool explain = false;
 

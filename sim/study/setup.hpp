@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "sim/disturb/jitter.hpp"
 #include "sim/study/effort.hpp"
 #include "sim/study/predict.hpp"
 #include "traces/trace.hpp"
@@ -16,6 +17,11 @@ struct Setup {
   std::vector<DeviceId> placement;  // workers, then dedicated servers
   Plan plan;
   LoweredProgram lowered;
+  Efforts efforts;
+  Fidelity fidelity = Fidelity::flow;
+  std::vector<double> slowdown;  // by worker, of its compute; empty: all 1
+  // Of equal workers, where one rank of the program stands for a class; otherwise without any.
+  RankClasses classes;
 
   Setup() = default;
   Setup(const Setup&) = delete;  // ComputeModel refers to the trace
@@ -23,8 +29,6 @@ struct Setup {
 };
 
 [[nodiscard]] std::unique_ptr<Setup> make_setup(const RunConfig& config);
-
-[[nodiscard]] Effort predicted_effort(const Setup& setup);
 
 // The same run with a part of the machine changed.
 struct Variation {

@@ -48,6 +48,7 @@ class BspBuilder {
     op.ranks = steps_.group;
     op.stream = kCommunication;
     op.pieces = bucket.pieces;
+    op.members = bucket.members;
     op.bucket = index;
     op.iteration = iteration;
     // A server waits for no backward pass of its own: its schedule waits for what the workers send.

@@ -22,6 +22,7 @@ struct TrainingSteps {
     std::string name;
     std::int32_t ready_after = -1;  // index into `backward`: may be shipped once this is done
     std::vector<CollectivePiece> pieces;
+    std::shared_ptr<const std::vector<DeviceId>> members;  // where a worker stands for several (Op::members)
   };
   // Time that no layer accounts for, as recorded: before the first layer, and before each pass.
   struct Pause {

@@ -75,8 +75,7 @@ class Usage(program.Case):
         self.bad(2, "run", "--trace", "lenet5", "--device", "v100", "--nodes", "1048576", "--devices-per-node", "8",
                  says=["8388608", "1048576"])
         self.bad(2, "run", *FAST, "--devices-per-node", "4", "--nics-per-node", "3", says=["3"])
-        self.bad(2, "run", *FAST, "--fidelity", "phase", says=["not available yet", "flow"])
-        self.bad(2, "run", *FAST, "--fidelity", "analytic", says=["not available yet", "flow"])
+        self.bad(2, "run", *FAST, "--fidelity", "phas", says=["did you mean", "phase"])
         self.bad(2, "run", *FAST, "--global-batch", "64", says=["--scaling strong"])
         self.bad(2, "topology", "star:ports=2", says=["ports"])
         self.bad(2, "topology", "torus:dims=2x2", "--ranks", "8", says=["8"])

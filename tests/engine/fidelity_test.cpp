@@ -1,0 +1,198 @@
+// The three levels of fidelity against closed forms and against each other.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "tests/engine/simulate.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr double kBandwidth = 12.5e9;
+constexpr double kLatency = 1e-6;  // a link; a star's route has two
+constexpr double kOverhead = 3e-6;
+constexpr double kAlpha = 2 * kLatency + kOverhead;
+
+RunOptions at(Fidelity fidelity) {
+  auto options = mutated_options();
+  options.fidelity = fidelity;
+  return options;
+}
+
+StaticProgram program_of(std::vector<Op> ops, int ranks, int streams = 1) {
+  std::vector<StreamSpec> specs;
+  for (int s = 0; s < streams; ++s) {
+    specs.push_back({fmt::format("comm {}", s), StreamSpec::Role::communication, StreamSpec::Discipline::in_order});
+  }
+  return {ranks, specs, std::move(ops)};
+}
+
+double time_at(Fidelity fidelity, const Network& network, const std::string& algorithm, Bytes bytes, int workers,
+               const ExecutorOptions& options, Bytes chunk = Bytes(0)) {
+  auto op = collective_op(network, algorithm, {CollectiveOperation::all_reduce, {}, bytes, 1, chunk, 0}, workers,
+                          options);
+  const int ranks = op.ranks.size();
+  auto program = program_of({std::move(op)}, ranks);
+  return run({{&program, in_order(ranks), Seconds(0), options, {}}}, network, at(fidelity)).jobs[0].makespan.count();
+}
+
+ExecutorOptions with_overhead() {
+  ExecutorOptions options;
+  options.step_overhead = Seconds(kOverhead);
+  return options;
+}
+
+class Coarser : public ::testing::TestWithParam<Fidelity> {};
+
+TEST_P(Coarser, RingOnAStar) {
+  for (const int p : {2, 3, 7, 64, 1000}) {
+    const auto network = star(p, kBandwidth, kLatency);
+    for (const std::int64_t n : {1, 4096, 1'000'003, 100'000'000}) {
+      const double expected = 2 * (p - 1) * (kAlpha + std::ceil(static_cast<double>(n) / p) / kBandwidth);
+      EXPECT_NEAR(time_at(GetParam(), *network, "ring", Bytes(n), p, with_overhead()), expected, 1e-9 * expected)
+          << p << " ranks, " << n << " bytes";
+    }
+  }
+}
+
+TEST_P(Coarser, HalvingDoublingOnAStar) {
+  for (const int p : {2, 16, 128}) {
+    const auto network = star(p, kBandwidth, kLatency);
+    const std::int64_t n = 1024 * 1024;
+    const double expected = 2 * std::bit_width(static_cast<unsigned>(p) - 1) * kAlpha + 2.0 * n * (p - 1) / p / kBandwidth;
+    EXPECT_NEAR(time_at(GetParam(), *network, "halving-doubling", Bytes(n), p, with_overhead()), expected,
+                1e-9 * expected);
+  }
+}
+
+TEST_P(Coarser, ReducingCostsTheReceiver) {
+  const int p = 16;
+  const std::int64_t n = 16'000'000;
+  const auto network = star(p, kBandwidth, kLatency);
+  auto options = with_overhead();
+  options.reduce_rate = BytesPerSecond(5e9);
+  const double part = static_cast<double>(n) / p;
+  const double expected = 2 * (p - 1) * (kAlpha + part / kBandwidth) + (p - 1) * part / 5e9;
+  EXPECT_NEAR(time_at(GetParam(), *network, "ring", Bytes(n), p, options), expected, 1e-9 * expected);
+}
+
+// No messages of one step share a link beyond the ports, so that all levels agree.
+TEST_P(Coarser, DigitWiseCollectivesOnTheirNetworks) {
+  struct Case {
+    const char* topology;
+    const char* algorithm;
+    int devices;
+  };
+  for (const auto& [topology, algorithm, devices] :
+       {Case{"torus:dims=4x4x4", "blueconnect", 64}, Case{"mesh-rail-cube:m=8,n=8", "blueconnect", 64},
+        Case{"bcube:n=4,k=2", "bml", 64}, Case{"mesh-rail-cube:m=4,n=4x4", "hrr", 64}}) {
+    const auto network = make_topology(topology, {devices, BytesPerSecond(kBandwidth), Seconds(kLatency)});
+    const Bytes bytes(64 * 64 * 1000);
+    const double flow = time_at(Fidelity::flow, *network, algorithm, bytes, devices, with_overhead());
+    EXPECT_NEAR(time_at(GetParam(), *network, algorithm, bytes, devices, with_overhead()), flow, 1e-6 * flow)
+        << topology << " " << algorithm;
+  }
+}
+
+// Members that come late: nobody begins before the last, and a closed form of the rest follows.
+TEST_P(Coarser, BeginsWithTheLastMember) {
+  const int p = 8;
+  const auto network = star(p, kBandwidth, kLatency);
+  std::vector<Op> ops;
+  Op late;
+  late.kind = Op::Kind::delay;
+  late.name = "late";
+  late.ranks = RankSet::one(Rank{5});
+  late.duration = Seconds(0.25);
+  late.stream = 0;
+  ops.push_back(late);
+  ops.push_back(collective_op(*network, "ring", {CollectiveOperation::all_reduce, {}, Bytes(8000), 1, Bytes(0), 0}, p));
+  auto program = program_of(std::move(ops), p);
+  const auto result = run({{&program, in_order(p), Seconds(0), with_overhead(), {}}}, *network, at(GetParam()));
+  const double ring = 2 * (p - 1) * (kAlpha + 1000 / kBandwidth);
+  EXPECT_NEAR(result.jobs[0].makespan.count(), 0.25 + ring, 1e-9);
+  EXPECT_NEAR(result.jobs[0].ranks[0].idle.count(), 0.25, 1e-9);
+  EXPECT_NEAR(result.jobs[0].ranks[0].exposed_comm.count(), ring, 1e-9);
+}
+
+// One rank that stands for all, among all devices.
+TEST_P(Coarser, AClassOfRanksIsAsFastAsItsRanks) {
+  const int p = 64;
+  const auto network = make_topology("fat-tree:k=8", {p, BytesPerSecond(kBandwidth), Seconds(kLatency)});
+  for (const auto* algorithm : {"ring", "halving-doubling", "double-binary-tree"}) {
+    auto op = collective_op(*network, algorithm, {CollectiveOperation::all_reduce, {}, Bytes(1 << 20), 1, Bytes(0), 0}, p);
+    auto all = program_of({op}, p);
+    const auto apart = run({{&all, in_order(p), Seconds(0), with_overhead(), {}}}, *network, at(GetParam()));
+    op.ranks = RankSet::range(0, 1);
+    op.members = std::make_shared<const std::vector<DeviceId>>(in_order(p));
+    auto one = program_of({op}, 1);
+    const auto together = run({{&one, in_order(1), Seconds(0), with_overhead(), {}}}, *network, at(GetParam()));
+    EXPECT_DOUBLE_EQ(together.jobs[0].makespan.count(), apart.jobs[0].makespan.count()) << algorithm;
+    EXPECT_EQ(together.bytes_injected, apart.bytes_injected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Coarser, ::testing::Values(Fidelity::phase, Fidelity::analytic),
+                         [](const auto& level) { return to_text(level.param); });
+
+// Two groups of four around the same switch ports: each collective has half of them, while both are under way.
+TEST(AnalyticFidelity, CollectivesAtOnceShareLinks) {
+  const auto network = star(4, kBandwidth, 0);
+  const double alone = 2 * 3 * 1e6 / kBandwidth;
+  const auto both = [&](Fidelity fidelity, double second_begins) {
+    std::vector<Op> ops;
+    Op late;
+    late.kind = Op::Kind::delay;
+    late.name = "late";
+    late.ranks = RankSet::range(4, 4);
+    late.duration = Seconds(second_begins);
+    ops.push_back(late);
+    for (const int first : {0, 4}) {
+      auto op = collective_op(*network, "ring", {CollectiveOperation::all_reduce, {}, Bytes(4'000'000), 1, Bytes(0), 0}, 4);
+      op.ranks = RankSet::range(first, 4);
+      ops.push_back(op);
+    }
+    auto program = program_of(std::move(ops), 8);
+    std::vector<DeviceId> placement = in_order(4);
+    for (int d = 0; d < 4; ++d) placement.push_back(DeviceId{d});
+    const auto result = run({{&program, placement, Seconds(0), {}, {}}}, *network, at(fidelity));
+    return std::pair(result.jobs[0].ops[1].last_end.count(), result.jobs[0].ops[2].last_end.count());
+  };
+  // Together from the start: both take twice as long. The second half a collective later: they overlap for 1/2 to 3/2.
+  const auto [first, second] = both(Fidelity::analytic, 0);
+  EXPECT_NEAR(first, 2 * alone, 1e-9 * alone);
+  EXPECT_NEAR(second, 2 * alone, 1e-9 * alone);
+  const auto [early, late] = both(Fidelity::analytic, alone / 2);
+  EXPECT_NEAR(early, 1.5 * alone, 1e-9 * alone);
+  EXPECT_NEAR(late, 2 * alone, 1e-9 * alone);
+  const auto [early_flow, late_flow] = both(Fidelity::flow, alone / 2);
+  EXPECT_NEAR(early, early_flow, 0.1 * early_flow);
+  EXPECT_NEAR(late, late_flow, 0.1 * late_flow);
+}
+
+TEST(AnalyticFidelity, RefusesANetworkModelItDoesNotKnow) {
+  const auto network = star(4, kBandwidth, kLatency);
+  auto op = collective_op(*network, "ring", {CollectiveOperation::all_reduce, {}, Bytes(4000), 1, Bytes(0), 0}, 4);
+  auto program = program_of({op}, 4);
+  auto options = at(Fidelity::analytic);
+  options.network.model = NetworkModelOptions::Model::lv08;
+  EXPECT_THROW((void)run({{&program, in_order(4), Seconds(0), {}, {}}}, *network, options), Error);
+}
+
+TEST(AnalyticFidelity, CountsWhatLinksCarry) {
+  const auto network = star(4, kBandwidth, kLatency);
+  auto op = collective_op(*network, "ring", {CollectiveOperation::all_reduce, {}, Bytes(4000), 1, Bytes(0), 0}, 4);
+  auto program = program_of({op, op}, 4);
+  const auto result = run({{&program, in_order(4), Seconds(0), {}, {}}}, *network, at(Fidelity::analytic));
+  ASSERT_EQ(result.links.size(), 8u);
+  for (const auto& use : result.links) {
+    EXPECT_EQ(use.bytes, 2 * 6 * 1000);
+    EXPECT_EQ(use.flows, 2 * 6);
+  }
+  EXPECT_EQ(result.bytes_injected, 2 * 4 * 6 * 1000);
+}
+
+}  // namespace
+}  // namespace tandem
