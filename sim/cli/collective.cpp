@@ -157,8 +157,8 @@ std::string as_table(const CollectiveBenchOptions& options, const CollectiveBenc
     if (picked) rows.back().push_back(algorithm_of(options, point));
   }
   const auto fidelity = points.empty() ? Fidelity::flow : points.front().fidelity;
-  return fmt::format("{}, {}, {} ranks on {}{}\n", to_text(options.operation), options.algorithm,
-                     options.cluster.ranks, bench.cluster().topology().instance(),
+  return fmt::format("{}, {}, {} ranks on {}{}\n", to_text(options.operation), options.algorithm, options.cluster.ranks,
+                     bench.cluster().topology().instance(),
                      fidelity == Fidelity::flow ? "" : fmt::format("; fidelity {}", to_text(fidelity))) +
          aligned(rows) + (picked ? picks(points) : "");
 }

@@ -277,9 +277,10 @@ std::vector<RunOption> simulation_options() {
        [](Text t, Config c) { c.network.bandwidth_factor = real(t, 1e-6, 1e6, "--bandwidth-factor"); }},
       {option(kSimulation, "latency-factor", "FACTOR", "1", "on the latency of every link"),
        [](Text t, Config c) { c.network.latency_factor = real(t, 0, 1e6, "--latency-factor"); }},
-      {option(kSimulation, "fidelity", "auto|flow|phase|analytic", "auto",
-              "flow: every transfer is a flow; phase: equal steps of a collective are one; analytic: no flows, for 10^4 "
-              "ranks and more; auto: the finest that takes some seconds"),
+      {option(
+           kSimulation, "fidelity", "auto|flow|phase|analytic", "auto",
+           "flow: every transfer is a flow; phase: equal steps of a collective are one; analytic: no flows, for 10^4 "
+           "ranks and more; auto: the finest that takes some seconds"),
        [](Text t, Config c) { c.fidelity = fidelity(t); }},
       {option(kSimulation, "jitter", "NAME", "none", "noise of the ranks' compute times: lognormal:sigma=0.05"),
        [](Text t, Config c) { c.noise.jitter = plugin(t, "jitter", "--jitter"); }},

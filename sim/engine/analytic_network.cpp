@@ -23,7 +23,7 @@ std::int64_t AnalyticNetwork::start(const Op& op, const std::vector<DeviceId>& p
   const auto [entry, is_new] = known_.try_emplace(std::move(key));
   auto& known = entry->second;
   if (is_new) {
-    const AlphaBetaOptions costs{options.step_overhead, bandwidth_factor_,   options.latency_factor,
+    const AlphaBetaOptions costs{options.step_overhead, bandwidth_factor_, options.latency_factor,
                                  options.reduce_rate,   options.copy_rate, true};
     known.estimate = collective_estimate(op.pieces, network_, op.members ? *op.members : entry->first.devices, costs);
   }

@@ -545,7 +545,8 @@ void Executor::enter_collective(OpId id, int member) {
   const auto& pieces = record.op.pieces;
   if (!holder) {
     holder = std::make_unique<CollectiveState>();
-    const auto members = record.op.members ? record.op.members->size() : static_cast<std::size_t>(record.op.ranks.size());
+    const auto members =
+        record.op.members ? record.op.members->size() : static_cast<std::size_t>(record.op.ranks.size());
     holder->members_left = static_cast<int>(members);
     if (record.op.members) holder->receive_busy_until.assign(members, 0);
     holder->entered.assign(members, 0);
@@ -621,8 +622,7 @@ void Executor::begin_step(OpId id, int piece, int member, int step) {
   for (const auto& send : sends_) {
     const auto sender = op.members ? Rank{member} : op.ranks.at(member);
     const auto receiver = op.members ? Rank{send.to} : op.ranks.at(send.to);
-    const auto slot =
-        new_transfer(id, piece, step, member, send.to, sender, receiver, send.range.size(), send.reduce);
+    const auto slot = new_transfer(id, piece, step, member, send.to, sender, receiver, send.range.size(), send.reduce);
     if (schedule.eager() || state.entered[static_cast<std::size_t>(send.to)]) {
       launch(slot);
     } else {
@@ -739,7 +739,8 @@ void Executor::launch(std::int32_t slot) {
   }
   // Only a real flow starts here and now: whatever ends at once goes through a timer, so that a step is never
   // advanced while its messages are still being sent.
-  if (transfer.piece >= 0) delay *= op.pieces[static_cast<std::size_t>(transfer.piece)].schedule->repetitions(transfer.step);
+  if (transfer.piece >= 0)
+    delay *= op.pieces[static_cast<std::size_t>(transfer.piece)].schedule->repetitions(transfer.step);
   const bool at_once = transfer.bytes == 0 || device_of(op, transfer.sender) == device_of(op, transfer.receiver);
   if (delay > 0 || at_once) {
     backend_.at(now() + Seconds(delay), *this, transfer_token(slot, transfer.generation));

@@ -106,7 +106,7 @@ class Executor final : public Backend::Listener, private Emit {
     std::int32_t piece = -1;  // -1: a plain transfer
     std::int32_t step = 0;
     std::int32_t from = 0, to = 0;  // member indices; for a plain transfer the sender's index, and unused
-    Rank sender, receiver;  // where ranks stand for several members: those' indices
+    Rank sender, receiver;          // where ranks stand for several members: those' indices
     std::int64_t bytes = 0;
     bool reduce = false;
     std::int32_t flow = -1;

@@ -31,9 +31,7 @@ class QueueBackend final : public Backend {
     Listener* listener = nullptr;
     Token token = 0;
     std::int32_t flow = -1;
-    bool operator>(const Entry& other) const {
-      return date != other.date ? date > other.date : order > other.order;
-    }
+    bool operator>(const Entry& other) const { return date != other.date ? date > other.date : order > other.order; }
   };
 
   std::vector<double> bandwidths_;  // by link

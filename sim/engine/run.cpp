@@ -192,9 +192,9 @@ class Simulation {
       job_options.start_together = options.fidelity != Fidelity::flow;
       job_options.collectives = collectives;
       auto& unfolded = *job.program;
-      executors_.push_back(std::make_unique<Executor>(
-          options.fidelity == Fidelity::phase ? static_cast<Program&>(program) : unfolded, job.placement, job.start,
-          network, backend, std::move(job_options), job.events));
+      executors_.push_back(
+          std::make_unique<Executor>(options.fidelity == Fidelity::phase ? static_cast<Program&>(program) : unfolded,
+                                     job.placement, job.start, network, backend, std::move(job_options), job.events));
       executors_.back()->start();
     }
   }

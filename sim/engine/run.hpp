@@ -31,7 +31,8 @@ struct RunOptions {
 //
 // phase: collectives whose members are not all ready wait for the last; equal steps are folded (folded_schedule.hpp).
 // analytic: the same, and a collective takes what its estimate says (collective_estimate), whatever else is on the
-// links; a link counts as busy all the time of the collectives that use it, and saturation is not measured. Model error where a job does not complete.
+// links; a link counts as busy all the time of the collectives that use it, and saturation is not measured. Model error
+// where a job does not complete.
 [[nodiscard]] RunResult run(const std::vector<Job>& jobs, const Network& network, const RunOptions& options);
 
 }  // namespace tandem

@@ -116,7 +116,9 @@ class Wave {
     }
   }
 
-  [[nodiscard]] bool receives_cost() const { return options_.reduce_rate.count() > 0 || options_.copy_rate.count() > 0; }
+  [[nodiscard]] bool receives_cost() const {
+    return options_.reduce_rate.count() > 0 || options_.copy_rate.count() > 0;
+  }
   void receive(const Send& send) {
     const auto rate = send.reduce ? options_.reduce_rate : options_.copy_rate;
     if (rate.count() > 0) receive_[static_cast<std::size_t>(send.to)] += Bytes(send.range.size()) / rate;
@@ -177,8 +179,8 @@ class Wave {
   // inside are shared.
   Loads step_loads_[2];
   Loads wave_loads_[2];
-  std::vector<Occupied> occupied_;  // by channel
-  std::vector<Seconds> receive_;  // of the step, by member; empty where receiving is free
+  std::vector<Occupied> occupied_;      // by channel
+  std::vector<Seconds> receive_;        // of the step, by member; empty where receiving is free
   std::vector<std::int64_t> messages_;  // by link, where counted
   bool counted_ = false;
   int repetitions_ = 1;  // of the step

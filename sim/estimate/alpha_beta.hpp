@@ -12,15 +12,16 @@ namespace tandem {
 struct AlphaBetaOptions {
   Seconds overhead{};  // of a step, added to the route's latency
   double bandwidth_factor = 1;
-  double latency_factor = 1;   // of links only
+  double latency_factor = 1;     // of links only
   BytesPerSecond reduce_rate{};  // at which a receiver adds what it received, message by message; 0: free
   BytesPerSecond copy_rate{};    // the same for what it need not add
-  bool shared_inside = false;  // links inside the network are shared too, by the flows that will take them
+  bool shared_inside = false;    // links inside the network are shared too, by the flows that will take them
 };
 
 // `devices[m]` is the device of member m; channels take their steps together. A step costs the largest route latency
 // plus the overhead, plus the largest load on a link over that link's bandwidth: the first and last link of each route,
-// or with `shared_inside` every link; and, where the rates are given, what its busiest receiver then does with its bytes.
+// or with `shared_inside` every link; and, where the rates are given, what its busiest receiver then does with its
+// bytes.
 //
 // Steps that repeat are looked at once (sim/ir/folded_schedule.hpp).
 //

@@ -66,7 +66,8 @@ CollectivePoint CollectiveBench::run(Bytes size) const {
   op.name = fmt::format("{} {}", to_text(options_.operation), to_text(size));
   op.ranks = group_.ranks;
   op.pieces = std::move(planned.pieces);
-  const auto fidelity = fidelity_for(options_.fidelity, options_.fidelity == "auto" ? efforts_of(op.pieces) : Efforts{});
+  const auto fidelity =
+      fidelity_for(options_.fidelity, options_.fidelity == "auto" ? efforts_of(op.pieces) : Efforts{});
   StaticProgram program(static_cast<int>(placement_.size()),
                         {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
   RunOptions run_options;

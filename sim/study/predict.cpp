@@ -80,12 +80,25 @@ std::string picked_algorithms(const RunConfig& config, const Setup& setup) {
   return picked.empty() ? config.algorithm : fmt::format("{}", fmt::join(picked, ", "));
 }
 
+RunConfig baseline_of(const RunConfig& config) {
+  auto baseline = config;
+  baseline.cluster = without_failures(config.cluster);
+  baseline.cluster.ranks = config.baseline_ranks;
+  baseline.cluster.overrides_must_match = false;  // a smaller network may not have those links
+  std::erase_if(baseline.noise.stragglers, [&](const auto& each) { return each.first >= config.baseline_ranks; });
+  return baseline;
+}
+
+// A run and its baseline are simulated at one level, the coarser of the two that fit them.
+Fidelity level_for(const RunConfig& config, const Setup& setup) {
+  if (config.fidelity != "auto" || config.baseline_ranks <= config.cluster.ranks) return setup.fidelity;
+  return std::max(setup.fidelity,
+                  with_context("the baseline", [&] { return make_setup(baseline_of(config)); })->fidelity);
+}
+
 // Samples per second of the baseline. One rank has nobody to wait for, so its iteration is the sum of its compute.
 double baseline_throughput(const RunConfig& config) {
-  auto smaller = config;
-  smaller.cluster = without_failures(config.cluster);
-  smaller.cluster.ranks = config.baseline_ranks;
-  smaller.cluster.overrides_must_match = false;  // a smaller network may not have those links
+  const auto smaller = baseline_of(config);
   if (config.baseline_ranks > 1 || config.overheads) {
     const auto setup = with_context("the baseline", [&] { return make_setup(smaller); });
     const auto result = simulate(*setup, smaller, {});
@@ -411,7 +424,8 @@ RunResult simulate(const Setup& setup, const RunConfig& config, const Variation&
   if (!setup.classes.first.empty()) {
     const auto of_class = std::move(result.jobs[0].ranks);
     result.jobs[0].ranks.clear();
-    for (const int each : setup.classes.of_rank) result.jobs[0].ranks.push_back(of_class[static_cast<std::size_t>(each)]);
+    for (const int each : setup.classes.of_rank)
+      result.jobs[0].ranks.push_back(of_class[static_cast<std::size_t>(each)]);
   }
   return result;
 }
@@ -422,10 +436,11 @@ Seconds iteration_time(const RunResult& result, const RunConfig& config) {
 
 Prediction predict(const RunConfig& asked) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto made = make_setup(asked);
-  const auto& setup = *made;
   auto config = asked;
-  config.fidelity = to_text(setup.fidelity);  // for all that it is compared with, too
+  auto made = make_setup(config);
+  config.fidelity = to_text(level_for(config, *made));  // for all that it is compared with, too
+  if (config.fidelity != to_text(made->fidelity)) made = make_setup(config);
+  const auto& setup = *made;
   Variation plain;
   plain.measure_saturation = config.details != Details::none || config.explain;
   plain.keep_spans = config.details == Details::full;

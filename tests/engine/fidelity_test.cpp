@@ -31,8 +31,8 @@ StaticProgram program_of(std::vector<Op> ops, int ranks, int streams = 1) {
 
 double time_at(Fidelity fidelity, const Network& network, const std::string& algorithm, Bytes bytes, int workers,
                const ExecutorOptions& options, Bytes chunk = Bytes(0)) {
-  auto op = collective_op(network, algorithm, {CollectiveOperation::all_reduce, {}, bytes, 1, chunk, 0}, workers,
-                          options);
+  auto op =
+      collective_op(network, algorithm, {CollectiveOperation::all_reduce, {}, bytes, 1, chunk, 0}, workers, options);
   const int ranks = op.ranks.size();
   auto program = program_of({std::move(op)}, ranks);
   return run({{&program, in_order(ranks), Seconds(0), options, {}}}, network, at(fidelity)).jobs[0].makespan.count();
@@ -61,7 +61,8 @@ TEST_P(Coarser, HalvingDoublingOnAStar) {
   for (const int p : {2, 16, 128}) {
     const auto network = star(p, kBandwidth, kLatency);
     const std::int64_t n = 1024 * 1024;
-    const double expected = 2 * std::bit_width(static_cast<unsigned>(p) - 1) * kAlpha + 2.0 * n * (p - 1) / p / kBandwidth;
+    const double expected =
+        2 * std::bit_width(static_cast<unsigned>(p) - 1) * kAlpha + 2.0 * n * (p - 1) / p / kBandwidth;
     EXPECT_NEAR(time_at(GetParam(), *network, "halving-doubling", Bytes(n), p, with_overhead()), expected,
                 1e-9 * expected);
   }
@@ -122,7 +123,8 @@ TEST_P(Coarser, AClassOfRanksIsAsFastAsItsRanks) {
   const int p = 64;
   const auto network = make_topology("fat-tree:k=8", {p, BytesPerSecond(kBandwidth), Seconds(kLatency)});
   for (const auto* algorithm : {"ring", "halving-doubling", "double-binary-tree"}) {
-    auto op = collective_op(*network, algorithm, {CollectiveOperation::all_reduce, {}, Bytes(1 << 20), 1, Bytes(0), 0}, p);
+    auto op =
+        collective_op(*network, algorithm, {CollectiveOperation::all_reduce, {}, Bytes(1 << 20), 1, Bytes(0), 0}, p);
     auto all = program_of({op}, p);
     const auto apart = run({{&all, in_order(p), Seconds(0), with_overhead(), {}}}, *network, at(GetParam()));
     op.ranks = RankSet::range(0, 1);
@@ -150,7 +152,8 @@ TEST(AnalyticFidelity, CollectivesAtOnceShareLinks) {
     late.duration = Seconds(second_begins);
     ops.push_back(late);
     for (const int first : {0, 4}) {
-      auto op = collective_op(*network, "ring", {CollectiveOperation::all_reduce, {}, Bytes(4'000'000), 1, Bytes(0), 0}, 4);
+      auto op =
+          collective_op(*network, "ring", {CollectiveOperation::all_reduce, {}, Bytes(4'000'000), 1, Bytes(0), 0}, 4);
       op.ranks = RankSet::range(first, 4);
       ops.push_back(op);
     }

@@ -31,16 +31,14 @@ TEST(Factors, AFactorOnBandwidthIsAnotherBandwidth) {
   }
 }
 
-TEST(Limits, TheBaselineHasThemToo) {
+TEST(AutoFidelity, IsOneLevelForARunAndItsBaseline) {
   auto config = small_run();
-  config.baseline_ranks = 16384;
-  try {
-    (void)predict(config);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_NE(std::string(error.what()).find("baseline"), std::string::npos);
-  }
+  config.baseline_ranks = 512;
+  const auto row = predict(config).row;
+  const auto fidelity =
+      std::find_if(row.begin(), row.end(), [](const auto& field) { return field.name == "fidelity"; });
+  ASSERT_NE(fidelity, row.end());
+  EXPECT_EQ(std::get<std::string>(fidelity->value), "phase");
 }
 
 TEST(TraceHash, SeesEverythingThatChangesAPrediction) {

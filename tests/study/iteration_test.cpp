@@ -244,22 +244,84 @@ TEST(Limits, AMemoryThatIsTooSmallIsSaid) {
   EXPECT_THROW((void)predict(config), Error);
 }
 
-TEST(Limits, AutoRefusesARunOfBillionsOfFlows) {
-  auto config = base("resnet50", 16384);
-  try {
-    (void)predict(config);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_NE(std::string(error.what()).find("flows"), std::string::npos);
+std::string level_of(const std::string& algorithm, int ranks) {
+  auto config = base("lenet5", ranks);
+  config.algorithm = algorithm;
+  return to_text(make_setup(config)->fidelity);
+}
+
+TEST(AutoFidelity, TakesTheFinestLevelWhoseFlowsFit) {
+  EXPECT_EQ(level_of("ring", 64), "flow");
+  EXPECT_EQ(level_of("ring", 1024), "phase");
+  EXPECT_EQ(level_of("ring", 4096), "phase");
+  EXPECT_EQ(level_of("ring", 65536), "analytic");
+  // A direct exchange has few flows, but all of them at once, which is what SimGrid is slow at.
+  EXPECT_EQ(level_of("direct", 64), "flow");
+  EXPECT_EQ(level_of("direct", 500), "analytic");
+}
+
+// The same iteration, and where its time goes, at all levels: nothing shares a link but a rank's own port.
+TEST(Fidelity, LevelsAgreeWhereNothingIsShared) {
+  auto config = base("vgg16", 16);
+  config.fidelity = "flow";
+  const auto flow = predict(config).row;
+  for (const auto* level : {"phase", "analytic"}) {
+    config.fidelity = level;
+    const auto row = predict(config).row;
+    for (const auto* name : {"iteration_time_s", "compute_time_s", "exposed_comm_time_s", "comm_time_s"}) {
+      EXPECT_NEAR(number(row, name), number(flow, name), 1e-6 * number(flow, name)) << level << " " << name;
+    }
+    EXPECT_LT(number(row, "fidelity_error"), 1e-6);
   }
 }
 
-// A direct exchange has few flows, but all of them at once, which is what SimGrid is slow at.
-TEST(Limits, AutoRefusesHundredsOfThousandsOfFlowsAtOnce) {
-  auto config = base("lenet5", 500);
-  config.algorithm = "direct";
+// Equal ranks are one class: asking for every rank's own row gives the same times without classes.
+TEST(Fidelity, ClassesOfRanksChangeNothing) {
+  for (const auto* level : {"phase", "analytic"}) {
+    auto config = base("resnet50", 12);
+    config.fidelity = level;
+    config.noise.stragglers[5] = 1.5;  // two classes
+    const auto classes = make_setup(config);
+    EXPECT_EQ(classes->classes.first.size(), 2u);
+    const auto in_classes = predict(config).row;
+    config.details = Details::full;
+    EXPECT_TRUE(make_setup(config)->classes.first.empty());
+    const auto apart = predict(config).row;
+    for (const auto* name : {"iteration_time_s", "compute_time_s", "exposed_comm_time_s", "idle_time_s"}) {
+      EXPECT_NEAR(number(in_classes, name), number(apart, name), 1e-9) << level << " " << name;
+    }
+  }
+}
+
+TEST(Noise, AStragglerHoldsUpAll) {
+  auto config = base("vgg16", 4);
+  const auto even = predict(config).row;
+  config.noise.stragglers[2] = 2;
+  const auto late = predict(config).row;
+  EXPECT_NEAR(number(late, "compute_time_s_max"), 2 * number(even, "compute_time_s_max"), 1e-12);
+  EXPECT_GT(number(late, "iteration_time_s"), number(late, "compute_time_s_max"));
+  EXPECT_GT(number(late, "idle_time_s"), 0);
+  EXPECT_NEAR(number(late, "load_imbalance"), 2 / 1.25, 1e-9);
+  config.noise.stragglers.clear();
+  config.noise.stragglers[4] = 2;
   EXPECT_THROW((void)predict(config), Error);
+}
+
+TEST(Noise, LognormalFactorsHaveMeanOneAndTheirSigma) {
+  ComputeNoise noise;
+  noise.jitter = "lognormal:sigma=0.05";
+  const auto factors = compute_slowdown(noise, 100'000);
+  double sum = 0;
+  double squares = 0;
+  for (const double factor : factors) {
+    sum += factor;
+    squares += std::log(factor) * std::log(factor);
+  }
+  EXPECT_NEAR(sum / 1e5, 1, 0.001);
+  EXPECT_NEAR(std::sqrt(squares / 1e5), 0.05, 0.001);
+  EXPECT_EQ(compute_slowdown(noise, 10), std::vector<double>(factors.begin(), factors.begin() + 10));
+  noise.seed = 2;
+  EXPECT_NE(compute_slowdown(noise, 10), std::vector<double>(factors.begin(), factors.begin() + 10));
 }
 
 TEST(Explain, NamesTheBound) {
