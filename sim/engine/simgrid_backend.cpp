@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <unordered_map>
 
 // Not self-contained: after s4u.hpp.
@@ -28,20 +29,20 @@ constexpr const char* kPrecision[]{"surf/precision:1e-13", "maxmin/precision:1e-
 class ComputedZone final : public routing::NetZoneImpl {
  public:
   explicit ComputedZone(const std::string& name) : NetZoneImpl(name) {}
-  void set_links(std::vector<sg4::Link*> links) { links_ = std::move(links); }
+  void set_links(const std::vector<sg4::Link*>* links) { links_ = links; }
   void set_path(const std::vector<LinkId>* path) { path_ = path; }
 
   void get_local_route(const routing::NetPoint*, const routing::NetPoint*, routing::Route* into,
                        double* latency) override {
     for (const auto id : *path_) {
-      const auto* link = links_[id.index()];
+      const auto* link = (*links_)[id.index()];
       into->link_list_.push_back(link->get_impl());
       if (latency != nullptr) *latency += link->get_latency();
     }
   }
 
  private:
-  std::vector<sg4::Link*> links_;
+  const std::vector<sg4::Link*>* links_ = nullptr;
   const std::vector<LinkId>* path_ = nullptr;
 };
 
@@ -74,8 +75,12 @@ struct SimgridBackend::Impl {
   NetworkModelOptions options;
   std::unique_ptr<sg4::Engine> engine;
   ComputedZone* zone = nullptr;  // owned by the engine
-  std::vector<sg4::Host*> hosts;
+  // Links are made when the first flow takes them: a run on a part of a large network pays for that part. A zone takes
+  // no links once it is sealed, as the run's own is when it begins; this one never is, and no route goes through it.
+  ComputedZone* link_zone = nullptr;
+  sg4::Host* hosts[2]{};  // the ends of all flows: the path alone says what they share
   std::vector<sg4::Link*> links;
+  std::map<std::int32_t, BytesPerSecond> changed_bandwidths;  // of links that are not made yet
   std::vector<LinkState> states;
   std::vector<std::int32_t> used_now;
   std::vector<Flow> flows;
@@ -101,21 +106,33 @@ struct SimgridBackend::Impl {
     engine = std::make_unique<sg4::Engine>(&count, arguments);
     configure();
     zone = new ComputedZone("network");
-    for (int d = 0; d < network.devices(); ++d) {
-      hosts.push_back(zone->get_iface()->create_host(fmt::format("d{}", d), 1e9)->seal());
+    for (int end = 0; end < 2; ++end) {
+      hosts[end] = zone->get_iface()->create_host(fmt::format("end {}", end), 1e9)->seal();
     }
-    const bool lv08 = options.model == NetworkModelOptions::Model::lv08;
-    for (std::size_t i = 0; i < network.links().size(); ++i) {
-      const auto& link = network.links()[i];
-      auto* created =
-          zone->get_iface()->create_link(fmt::format("l{}", i), link.bandwidth.count() * options.bandwidth_factor);
-      if (lv08) created->set_latency(link.latency.count() * options.latency_factor);
-      links.push_back(created->seal());
-    }
-    zone->set_links(links);
+    link_zone = new ComputedZone("links");
+    link_zone->set_network_model(zone->get_network_model());
+    links.resize(network.links().size());
+    states.resize(network.links().size());
+    zone->set_links(&links);
     zone->get_iface()->seal();
-    states.resize(links.size());
     sg4::Activity::on_completion_cb([this](const sg4::Activity& activity) { guarded([&] { completed(activity); }); });
+  }
+
+  void make_link(LinkId id) {
+    auto& made = links[id.index()];
+    if (made != nullptr) return;
+    const auto& link = network.link(id);
+    auto* created = link_zone->get_iface()->create_link(fmt::format("l{}", id.value),
+                                                        bandwidth_of(id).count() * options.bandwidth_factor);
+    if (options.model == NetworkModelOptions::Model::lv08) {
+      created->set_latency(link.latency.count() * options.latency_factor);
+    }
+    made = created->seal();
+  }
+
+  [[nodiscard]] BytesPerSecond bandwidth_of(LinkId id) const {
+    const auto changed = changed_bandwidths.find(id.value);
+    return changed == changed_bandwidths.end() ? network.link(id).bandwidth : changed->second;
   }
 
   void configure() {
@@ -282,7 +299,7 @@ void SimgridBackend::at(Seconds date, Listener& listener, Token token) {
   if (inserted) simgrid::kernel::timer::Timer::set(when, [impl = impl_.get(), key] { impl->fire(key); });
 }
 
-std::int32_t SimgridBackend::start_flow(DeviceId from, DeviceId to, const std::vector<LinkId>& path, Bytes bytes,
+std::int32_t SimgridBackend::start_flow(DeviceId, DeviceId, const std::vector<LinkId>& path, Bytes bytes,
                                         Listener& listener, Token token) {
   auto& impl = *impl_;
   std::int32_t slot = 0;
@@ -298,7 +315,8 @@ std::int32_t SimgridBackend::start_flow(DeviceId from, DeviceId to, const std::v
   flow.token = token;
   flow.path = path;
   impl.enter_links(flow, bytes.count());
-  auto comm = sg4::Comm::sendto_init(impl.hosts[from.index()], impl.hosts[to.index()]);
+  for (const auto link : path) impl.make_link(link);
+  auto comm = sg4::Comm::sendto_init(impl.hosts[0], impl.hosts[1]);
   comm->set_payload_size(static_cast<std::uint64_t>(bytes.count()));
   comm->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(slot) + 1));
   flow.comm = comm;
@@ -312,7 +330,11 @@ void SimgridBackend::cancel_flow(std::int32_t slot) {
 }
 
 void SimgridBackend::set_bandwidth(LinkId link, BytesPerSecond bandwidth) {
-  impl_->links[link.index()]->set_bandwidth(bandwidth.count() * impl_->options.bandwidth_factor);
+  if (auto* made = impl_->links[link.index()]; made != nullptr) {
+    made->set_bandwidth(bandwidth.count() * impl_->options.bandwidth_factor);
+  } else {
+    impl_->changed_bandwidths[link.value] = bandwidth;
+  }
 }
 
 void SimgridBackend::run() {

@@ -11,7 +11,9 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t kMostLooks = 300'000;
-constexpr int kSampled = 64;
+constexpr int kMostSampled = 64;
+constexpr int kLeastSampled = 8;
+constexpr int kSampledLooks = 2'000'000;
 
 bool alike(const std::vector<Send>& a, const std::vector<Send>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Send& x, const Send& y) {
@@ -47,7 +49,8 @@ std::vector<int> all_members(const CollectiveSchedule& schedule) {
 std::vector<int> some_members(const CollectiveSchedule& schedule) {
   std::set<int> members{0, 1, schedule.members() - 2, schedule.members() - 1};
   Random random(1);
-  while (members.size() < kSampled) {
+  const int enough = std::clamp(kSampledLooks / std::max(1, schedule.steps()), kLeastSampled, kMostSampled);
+  while (static_cast<int>(members.size()) < enough) {
     members.insert(static_cast<int>(random.below(static_cast<std::uint32_t>(schedule.members()))));
   }
   return {members.begin(), members.end()};
@@ -134,7 +137,7 @@ class FoldedSchedule final : public CollectiveSchedule {
 
 std::vector<int> fold_starts(const CollectiveSchedule& schedule) {
   const auto looks = static_cast<std::int64_t>(schedule.steps()) * schedule.members();
-  if (looks <= kMostLooks || schedule.members() <= kSampled) return starts_by(schedule, all_members(schedule));
+  if (looks <= kMostLooks || schedule.members() <= kMostSampled) return starts_by(schedule, all_members(schedule));
   auto starts = starts_by(schedule, some_members(schedule));
   return confirmed(schedule, starts) ? starts : every_step(schedule);
 }

@@ -2,6 +2,7 @@
 """Draws the architecture study from results/architecture/*.csv: one figure a question."""
 
 import csv
+import math
 import pathlib
 import sys
 
@@ -48,6 +49,16 @@ def with_time(rows):
     return [row for row in rows if row.get("time_s")]
 
 
+def at_level(rows, fidelity):
+    return [row for row in rows if row["fidelity"] == fidelity]
+
+
+def finest(rows):
+    """Each point at the finest level that it was measured at."""
+    simulated = {row["scale"] for row in rows if row["fidelity"] == "flow"}
+    return [row for row in rows if row["fidelity"] == "flow" or row["scale"] not in simulated]
+
+
 def scales_of(rows):
     return sorted({row["scale"] for row in rows}, key=int)
 
@@ -62,7 +73,7 @@ def time_against_size(rows, looks):
             axes.plot([int(row["size_bytes"]) / MIB for row in own], [1e3 * float(row["time_s"]) for row in own],
                       **looks.line(own[0]))
         axes.set(xscale="log", yscale="log", xlabel="message (MiB)", ylabel="all-reduce (ms)")
-        how = "simulated" if here and here[0]["fidelity"] == "flow" else "estimated, phases one after the other"
+        how = "simulated" if here and here[0]["fidelity"] == "flow" else "analytic"
         axes.set_title(f"about {scale} devices ({how})", fontsize=10)
         axes.grid(alpha=0.3)
     handles, labels = all_axes[0][0].get_legend_handles_labels()
@@ -170,6 +181,77 @@ def failures_figure(rows):
     save(figure, "failures.png")
 
 
+def estimate_figure(rows):
+    """How far the analytic level, at which larger networks are measured, is from flow where both are known."""
+    flow = {(row["name"], row["size_bytes"]): float(row["time_s"]) for row in with_time(at_level(rows, "flow"))}
+    names = list(dict.fromkeys(name for name, size in flow))
+    figure, axes = plt.subplots(figsize=(7, 0.3 * len(names) + 1.2))
+    for row in with_time(at_level(rows, "analytic")):
+        key = (row["name"], row["size_bytes"])
+        if row["scale"] == "64" and key in flow:
+            axes.plot(100 * (float(row["time_s"]) / flow[key] - 1), names.index(row["name"]), "o", markersize=4,
+                      color=plt.get_cmap("viridis")(min(1, math.log10(int(row["size_bytes"]) / 65536) / 4.3)))
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set(xlabel="analytic against flow (%), 64 devices; darker: smaller messages")
+    axes.grid(alpha=0.3)
+    save(figure, "estimate_error.png")
+
+
+def random_failures_figure(rows):
+    scales = scales_of(rows)
+    figure, all_axes = plt.subplots(2, len(scales), figsize=(5.4 * len(scales), 7), squeeze=False)
+    for column, scale in enumerate(scales):
+        here = [row for row in rows if row["scale"] == scale]
+        for i, name in enumerate(dict.fromkeys(row["name"] for row in here)):
+            own = [row for row in here if row["name"] == name]
+            look = {"marker": MARKERS[i % len(MARKERS)], "markersize": 4, "label": name,
+                    "linestyle": STYLES[own[0]["kind"]][0], "color": plt.get_cmap("tab20").colors[i % 20]}
+            shares = [float(row["share"]) for row in own]
+            all_axes[0][column].plot(shares, [100 * float(row["connected_share"]) for row in own], **look)
+            all_axes[1][column].plot(shares, [float(row["path_stretch"]) for row in own], **look)
+        all_axes[0][column].set(ylabel="pairs still connected (%)", title=f"about {scale} devices, one plane")
+        all_axes[1][column].set(xlabel="links failed (%)", ylabel="mean path, times the healthy one")
+        for axes in all_axes[:, column]:
+            axes.grid(alpha=0.3)
+    all_axes[0][-1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
+    save(figure, "random_failures.png")
+
+
+def equal_cost_figure(rows, characteristics, size, slack=1.1):
+    """The fastest of each family for no more than the proposed network's cost; the cheapest one where all cost more."""
+    cost = {(row["name"], row["scale"]): float(row["cost_per_device"]) for row in characteristics}
+    scales = scales_of(rows)
+    figure, all_axes = plt.subplots(1, len(scales), figsize=(5.6 * len(scales), 4.6), squeeze=False)
+    for axes, scale in zip(all_axes[0], scales):
+        budget = slack * cost[("mesh-rail-cube 8", scale)]
+        families = {}
+        for row in with_time(rows):
+            if row["scale"] != scale or int(row["size_bytes"]) != size:
+                continue
+            dollars = cost.get((row["name"].replace(" unpipelined", ""), scale))
+            if dollars is not None:
+                families.setdefault(row["name"].rsplit(" ", 1)[0] if row["name"][-1].isdigit() else row["name"],
+                                    []).append((dollars, float(row["time_s"]), row["name"]))
+        picked = []
+        for entries in families.values():
+            within = [entry for entry in entries if entry[0] <= budget]
+            picked.append(min(within, key=lambda entry: entry[1]) if within else min(entries))
+        picked.sort(key=lambda entry: entry[1])
+        colours = ["tab:blue" if dollars <= budget else "lightgrey" for dollars, _, _ in picked]
+        axes.barh(range(len(picked)), [1e3 * time for _, time, _ in picked], color=colours)
+        axes.set_yticks(range(len(picked)), [f"{name} (${dollars:,.0f})" for dollars, _, name in picked], fontsize=8)
+        axes.invert_yaxis()
+        axes.set(xscale="log", xlabel=f"all-reduce of {size // MIB} MiB (ms)")
+        axes.set_title(f"about {scale} devices; grey: dearer than ${budget:,.0f} a device", fontsize=9)
+        axes.grid(alpha=0.3, axis="x")
+    figure.suptitle("Equal cost: the fastest of each family for the proposed network's money (assumed prices)",
+                    fontsize=11)
+    figure.tight_layout()
+    save(figure, "equal_cost.png")
+
+
 def main():
     global OUT
     if sys.argv[1:] == ["quick"]:
@@ -177,9 +259,13 @@ def main():
     times = read("allreduce.csv")
     looks = Looks(list(dict.fromkeys(row["name"] for row in times)))
     characteristics = read("characteristics.csv")
+    estimate_figure(times)
+    times = finest(times)
     time_against_size(times, looks)
     cost_against_time(times, characteristics, looks, 64 * MIB)
+    equal_cost_figure(times, characteristics, 64 * MIB)
     latency_part(times, looks)
+    random_failures_figure(read("random_failures.csv"))
     characteristics_figure(characteristics)
     overlap_figure(read("overlap.csv"))
     failures_figure(read("failures.csv"))

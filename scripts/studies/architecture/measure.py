@@ -123,7 +123,7 @@ def one_time(network, scale, size, chunks, fidelity):
 def measured(network, scale, size, fidelity):
     chunks = int(network["chunks"])
     best = None
-    for count in sorted({1, chunks // 4, chunks} - {0} if chunks > 1 and fidelity == "flow" else {1}):
+    for count in sorted({1, chunks // 4, chunks} - {0} if chunks > 1 else {1}):
         row = one_time(network, scale, size, count, fidelity)
         row["chunks"] = count
         if best is None or float(row["time_s"]) < float(best["time_s"]):
@@ -143,6 +143,25 @@ def all_reduce(plan):
         except StudyError as error:
             rows.append({"name": network["name"], "kind": network["kind"], "scale": scale, "size_bytes": size,
                          "fidelity": fidelity, "error": str(error)})
+    return rows
+
+
+@table("random_failures.csv")
+def random_failures(scales):
+    """Connectivity and path stretch, with a share of the links failed at random."""
+    rows = []
+    seen = set()
+    for scale in scales:
+        for network in each(networks(), "random failures"):
+            topology = network["topology_" + scale]
+            if topology in seen or "planes=" in topology:  # planes fail alike: one says it
+                continue
+            seen.add(topology)
+            for share in (1, 2, 5, 10):
+                row, = tandem("topology", topology, *MACHINE, "--random-failures",
+                              f"links={share}%,seed=1,trials={10 if scale == '64' else 3}")
+                rows.append({"name": network["name"], "kind": network["kind"], "scale": scale, "share": share,
+                             **{key: row[key] for key in ("connected_share", "path_stretch", "path_stretch_spread")}})
     return rows
 
 
@@ -202,25 +221,26 @@ def failures():
 def iterations():
     result = OUT / "iterations.h5"
     if result.exists():
-        print("kept: {result.relative_to(ROOT)}", file=sys.stderr)
+        print(f"kept: {result.relative_to(ROOT)}", file=sys.stderr)
         return
     subprocess.run([TANDEM, "sweep", HERE / "iterations.ini", "--output", result], check=True,
                    stdout=subprocess.DEVNULL)
 
 
 def main():
-    if sys.argv[1:] not in ([], ["quick"], ["large"]):
-        raise StudyError(f"'{' '.join(sys.argv[1:])}' is not known: 'quick', 'large' or nothing")
+    if sys.argv[1:] not in ([], ["quick"]):
+        raise StudyError(f"'{' '.join(sys.argv[1:])}' is not known: 'quick' or nothing")
     quick = sys.argv[1:] == ["quick"]
-    large = sys.argv[1:] == ["large"]
     global OUT
     if quick:
         OUT = ROOT / "results/architecture-quick"
     OUT.mkdir(parents=True, exist_ok=True)
     characteristics(["64"] if quick else list(SCALES))
     few = [MIB, 64 * MIB]
-    all_reduce([("64", "flow", few if quick else SIZES)] +
-               ([("512", "flow", [256 * KIB, 4 * MIB, 64 * MIB])] if large else []))
+    sizes = few if quick else SIZES
+    all_reduce([("64", "flow", sizes), ("64", "analytic", sizes)] +
+               ([] if quick else [("512", "analytic", SIZES), ("4096", "analytic", SIZES)]))
+    random_failures(["64"] if quick else ["64", "512"])
     overlap()
     failures()
     iterations()
