@@ -38,6 +38,7 @@ struct Characteristics {
 // What the cost of a network is counted in (prices are applied elsewhere, and are the user's to replace).
 struct CostItems {
   std::int64_t switch_ports = 0;
+  std::int64_t node_switch_ports = 0;  // of switch_ports, those of board links: switches inside a node (NVSwitch)
   std::int64_t device_ports = 0;
   std::int64_t board_links = 0;     // inside a module, a backplane or a board
   std::int64_t copper_cables = 0;   // short: device to first switch, neighbours of a torus

@@ -97,10 +97,11 @@ std::vector<ListedNetwork::Cable> ListedNetwork::cables() const {
 CostItems ListedNetwork::cost_items() const {
   CostItems items;
   for (const auto& cable : cables()) {
+    const bool board = cable.kind == LinkKind::intra_node || cable.kind == LinkKind::host;
     for (const int end : {cable.low, cable.high}) {
       (end < devices_ ? items.device_ports : items.switch_ports) += cable.width;
+      if (end >= devices_ && board) items.node_switch_ports += cable.width;
     }
-    const bool board = cable.kind == LinkKind::intra_node || cable.kind == LinkKind::host;
     (board                                                          ? items.board_links
      : kind_between(cable.low, cable.high) == LinkKind::switch_link ? items.optical_cables
                                                                     : items.copper_cables) += cable.width;

@@ -271,7 +271,7 @@ Characteristics MeshTorus::characteristics() const {
 CostItems MeshTorus::cost_items() const {
   CostItems items;
   items.board_links = modules_ * module_cables() * planes_;
-  if (has_switches()) items.switch_ports = items.board_links;
+  if (has_switches()) items.switch_ports = items.node_switch_ports = items.board_links;
   items.device_ports = sizes_.switched ? items.board_links : 2 * items.board_links;
   for (const std::int64_t size : sizes_.d) {
     const auto all = sizes_.r() * cables_along(static_cast<int>(size)) * planes_;

@@ -331,6 +331,7 @@ CostItems Rails::cost_items() const {
   const auto above = switch_cables() * planes_;
   CostItems items;
   items.switch_ports = (switched() ? node : 0) + rail + 2 * above;
+  items.node_switch_ports = switched() ? node : 0;
   items.device_ports = (switched() ? node : 2 * node) + rail;
   items.board_links = node;
   items.optical_cables = rail + above;

@@ -62,6 +62,8 @@ CommandSpec topology_spec() {
       {"prices", "FILE", "none", "a file of NAME = PRICE lines, as in sim/study/prices; the options below go before it",
        cost},
       {"switch-port-price", "USD", fmt::format("{}", Prices{}.switch_port), "of a switch port", cost},
+      {"node-switch-port-price", "USD", fmt::format("{}", Prices{}.node_switch_port),
+       "of a port of a switch inside a node (NVSwitch)", cost},
       {"nic-port-price", "USD", fmt::format("{}", Prices{}.device_port), "of a device's network port", cost},
       {"board-link-price", "USD", fmt::format("{}", Prices{}.board_link), "of a link on a board or backplane", cost},
       {"copper-cable-price", "USD", fmt::format("{}", Prices{}.copper_cable), "of a short cable", cost},
@@ -81,8 +83,11 @@ double price(const CommandLine& line, const char* name, double otherwise) {
 
 Prices prices_of(const CommandLine& line) {
   const auto base = line.has("prices") ? read_prices(line.text("prices")) : Prices{};
-  return {price(line, "switch-port-price", base.switch_port), price(line, "nic-port-price", base.device_port),
-          price(line, "board-link-price", base.board_link), price(line, "copper-cable-price", base.copper_cable),
+  return {price(line, "switch-port-price", base.switch_port),
+          price(line, "node-switch-port-price", base.node_switch_port),
+          price(line, "nic-port-price", base.device_port),
+          price(line, "board-link-price", base.board_link),
+          price(line, "copper-cable-price", base.copper_cable),
           price(line, "optical-cable-price", base.optical_cable)};
 }
 
@@ -116,12 +121,12 @@ std::string side_by_side(const std::vector<Record>& rows, const Prices& prices, 
     lines.push_back({rows.front()[f].name});
     for (const auto& row : rows) lines.back().push_back(to_text(row[f]));
   }
-  return aligned(lines) +
-         fmt::format(
-             "\n{}: switch port {:g}, NIC port {:g}, board link {:g}, copper cable {:g}, optical cable "
-             "{:g} USD\n",
-             source, prices.switch_port, prices.device_port, prices.board_link, prices.copper_cable,
-             prices.optical_cable);
+  return aligned(lines) + fmt::format(
+                              "\n{}: switch port {:g}, node switch port {:g}, NIC port {:g}, board link {:g}, copper "
+                              "cable {:g}, optical cable "
+                              "{:g} USD\n",
+                              source, prices.switch_port, prices.node_switch_port, prices.device_port,
+                              prices.board_link, prices.copper_cable, prices.optical_cable);
 }
 
 std::string route_note(const std::vector<Record>& table) {

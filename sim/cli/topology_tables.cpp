@@ -157,6 +157,7 @@ Record characteristics_of(const Cluster& cluster, const Prices& prices) {
                                : c.bisection_searched ? "searched"
                                                       : "upper bound"),
           count("switch_ports", items.switch_ports),
+          count("node_switch_ports", items.node_switch_ports),
           count("device_ports", items.device_ports),
           count("board_links", items.board_links),
           count("copper_cables", items.copper_cables),

@@ -9,6 +9,7 @@ namespace tandem {
 // 64-port switch $14,280, a copper cable $272, an optical one $603), the others this project's own guesses.
 struct Prices {
   double switch_port = 223;
+  double node_switch_port = 110;  // of a switch inside a node (NVSwitch)
   double device_port = 150;
   double board_link = 30;
   double copper_cable = 272;

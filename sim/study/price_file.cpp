@@ -38,11 +38,9 @@ struct Entry {
   const char* name;
   double Prices::*price;
 };
-constexpr Entry kEntries[]{{"switch-port", &Prices::switch_port},
-                           {"nic-port", &Prices::device_port},
-                           {"board-link", &Prices::board_link},
-                           {"copper-cable", &Prices::copper_cable},
-                           {"optical-cable", &Prices::optical_cable}};
+constexpr Entry kEntries[]{{"switch-port", &Prices::switch_port},   {"node-switch-port", &Prices::node_switch_port},
+                           {"nic-port", &Prices::device_port},      {"board-link", &Prices::board_link},
+                           {"copper-cable", &Prices::copper_cable}, {"optical-cable", &Prices::optical_cable}};
 
 double& price_named(Prices& prices, const std::string& name) {
   std::vector<std::string> known;

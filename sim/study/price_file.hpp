@@ -2,6 +2,7 @@
 //
 //     # US dollars; '#' starts a comment at a line's start or after a blank
 //     switch-port = 223
+//     node-switch-port = 110
 //     nic-port = 150
 //     board-link = 30
 //     copper-cable = 272

@@ -44,6 +44,7 @@ TEST(PriceFile, TheShippedFiles) {
   const std::string folder = TANDEM_SOURCE_DIR "/sim/study/prices/";
   const auto assumed = read_prices(folder + "assumed.txt");
   EXPECT_EQ(assumed.switch_port, Prices{}.switch_port);
+  EXPECT_EQ(assumed.node_switch_port, Prices{}.node_switch_port);
   EXPECT_EQ(assumed.device_port, Prices{}.device_port);
   EXPECT_EQ(assumed.board_link, Prices{}.board_link);
   EXPECT_EQ(assumed.copper_cable, Prices{}.copper_cable);
@@ -52,6 +53,30 @@ TEST(PriceFile, TheShippedFiles) {
   const auto boxes = read_prices(folder + "separate-boxes.txt");
   const auto cube = make_topology("mesh-rail-cube:m=8,n=8", {});
   EXPECT_DOUBLE_EQ(cost_per_device(*cube, boxes) - cost_per_device(*cube, assumed), 847);
+}
+
+// Dollars a device by independent arithmetic, at the assumed prices. Rails of one, two and three tiers: 9 ports of
+// NVSwitch at 110, as many board links at 30, 10 ports of a device at 150; a cable at 603 and 1, 3 or 5 ports at 223,
+// and a cable more for every tier.
+TEST(Cost, IsThatOfTheTableOfNetworksAtScale) {
+  const std::vector<std::pair<std::string, double>> table{{"rail-only:m=8,nodes=8", 3586},
+                                                          {"rail-only:m=8,nodes=64", 3586},
+                                                          {"rail-only:m=8,nodes=512", 4635},
+                                                          {"rail-only:m=8,nodes=4096", 5684},
+                                                          {"mesh-rail-cube:m=8,n=8", 2131},
+                                                          {"mesh-rail-cube:m=4,n=32x32", 1471},
+                                                          {"mesh-clos-rails:m=8,n=512", 3180},
+                                                          {"mesh-clos-rails:m=8,n=4096", 4229},
+                                                          {"torus:dims=16x16x16", 1964.25},
+                                                          {"fat-tree:k=32", 2743},
+                                                          {"fat-tree:k=32,planes=8", 21944},
+                                                          {"dcell:n=8,k=2", 1548},
+                                                          {"bcube:n=8,k=1", 1621},
+                                                          {"bcube:n=8,k=2", 2597},
+                                                          {"star:devices=64", 645}};
+  for (const auto& [name, cost] : table) {
+    EXPECT_NEAR(cost_per_device(*make_topology(name, {}), Prices{}), cost, 1e-6) << name;
+  }
 }
 
 }  // namespace

@@ -80,6 +80,11 @@ class Prices(program.Case):
         cost = self.good_json(*star, "--prices", "prices.txt", "--nic-port-price", "20")[0]["cost_per_device"]
         self.assertAlmostEqual(cost, 1000 + 20 + 272)
         self.assertIn("prices of prices.txt: switch port 1000", self.good(*star, "--prices", "prices.txt"))
+        rails = ["topology", "rail-only:m=8,nodes=8"]
+        base = self.good_json(*rails)[0]
+        self.assertEqual((base["switch_ports"], base["node_switch_ports"]), (640, 9 * 64))
+        more = self.good_json(*rails, "--node-switch-port-price", "111")[0]["cost_per_device"]
+        self.assertAlmostEqual(more - base["cost_per_device"], 9)
         self.write("wrong.txt", "switch-prot = 1\n")
         self.bad(1, *star, "--prices", "wrong.txt", says=["wrong.txt:1", "did you mean 'switch-port'"])
         self.bad(1, *star, "--prices", "nowhere.txt", says=["nowhere.txt"])

@@ -25,4 +25,15 @@ inline std::vector<std::vector<std::string>> oracle_rows(const std::string& name
   return result;
 }
 
+// "~5.561": from a sample of devices that are not alike, or of another random graph.
+struct Measured {
+  explicit Measured(const std::string& cell)
+      : sampled(cell.starts_with('~')), value(std::stod(cell.substr(sampled ? 1 : 0))) {}
+  bool sampled;
+  double value;
+};
+
+// By how much the busiest link and the least split of two random graphs of one kind differ.
+constexpr double kOfRandomGraphs = 0.25;
+
 }  // namespace tandem::testing

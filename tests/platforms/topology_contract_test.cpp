@@ -61,7 +61,8 @@ const std::map<std::string, std::vector<std::string>>& instances() {
       {"hamming-mesh",
        {"hamming-mesh:a=1,b=1,x=1,y=1", "hamming-mesh:a=1,b=1,x=4,y=4", "hamming-mesh:a=2,b=2,x=4,y=4",
         "hamming-mesh:a=4,b=4,x=2,y=2", "hamming-mesh:a=2,b=3,x=3,y=2,planes=2", "hamming-mesh:a=5,b=1,x=2,y=1",
-        "hamming-mesh:a=2,b=2,x=1,y=1", "hamming-mesh:a=4,b=2,x=2,y=1"}},
+        "hamming-mesh:a=2,b=2,x=1,y=1", "hamming-mesh:a=4,b=2,x=2,y=1", "hamming-mesh:a=1,b=1,x=8,y=8",
+        "hamming-mesh:a=2,b=1,x=6,y=8", "hamming-mesh:a=2,b=2,x=8,y=4"}},
       {"hyperx",
        {"hyperx:dims=1,t=1", "hyperx:dims=1,t=5", "hyperx:dims=4x4,t=4", "hyperx:dims=8,t=8", "hyperx:dims=3x2,t=2",
         "hyperx:dims=3x3,t=2", "hyperx:dims=4x3x2,t=1,copies=2", "hyperx:dims=4x4,t=2,planes=2,routing=fixed"}},
@@ -257,10 +258,14 @@ TEST_P(TopologyContract, CostItemsCountEveryPortAndCableOnce) {
 TEST_P(TopologyContract, CablesHaveTheLengthsOfTheCostItems) {
   const auto cost = topology_->cost_items();
   std::map<LengthClass, std::int64_t> cables;
+  std::int64_t node_switch_ports = 0;
   std::map<std::pair<int, int>, std::vector<std::int64_t>> ports;  // by vertex and plane; a device is in all planes
   for (const auto& cable : cables_of(*topology_)) {
     ++cables[cable.length];
     const auto& link = topology_->link(cable.link);
+    for (const int end : {link.from, link.to}) {
+      node_switch_ports += cable.length == LengthClass::board && end >= topology_->devices() ? 1 : 0;
+    }
     ASSERT_TRUE(cable.plane >= 0 && cable.plane < topology_->planes());
     EXPECT_EQ(cable.length, topology_->length_class(LinkId{cable.link.value + 1})) << "differs by direction";
     ports[{link.from, link.from < topology_->devices() ? 0 : cable.plane}].push_back(cable.from_port);
@@ -269,6 +274,7 @@ TEST_P(TopologyContract, CablesHaveTheLengthsOfTheCostItems) {
   EXPECT_EQ(cables[LengthClass::board], cost.board_links);
   EXPECT_EQ(cables[LengthClass::copper], cost.copper_cables);
   EXPECT_EQ(cables[LengthClass::optical], cost.optical_cables);
+  EXPECT_EQ(node_switch_ports, cost.node_switch_ports);
   for (auto& [vertex, numbers] : ports) {
     std::sort(numbers.begin(), numbers.end());
     for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -345,6 +351,7 @@ TEST_P(TopologyContract, PlanesMultiplyCountsAndRateButNotTheGraph) {
   const auto cost = single->cost_items();
   const auto cost_three = tripled->cost_items();
   EXPECT_EQ(cost_three.switch_ports, 3 * cost.switch_ports);
+  EXPECT_EQ(cost_three.node_switch_ports, 3 * cost.node_switch_ports);
   EXPECT_EQ(cost_three.device_ports, 3 * cost.device_ports);
   EXPECT_EQ(cost_three.board_links, 3 * cost.board_links);
   EXPECT_EQ(cost_three.copper_cables, 3 * cost.copper_cables);
