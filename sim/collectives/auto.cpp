@@ -9,16 +9,17 @@
 #include "sim/collectives/collective.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
+#include "sim/ir/folded_schedule.hpp"
 
 namespace tandem {
 namespace {
 
 constexpr const char* kName = "auto";
 
-// An estimate looks at every message; beyond this it would take minutes.
+// An estimate looks at every message of steps that do not repeat; beyond this it would take minutes.
 constexpr std::int64_t kMostMessages = 100'000'000;
 
-// Of one piece, by its widest of some steps.
+// Of one piece, folded, by its widest of some steps.
 std::int64_t most_messages(const CollectiveSchedule& schedule) {
   std::vector<Send> sends;
   std::int64_t widest = 1;
@@ -79,7 +80,7 @@ class Auto final : public CollectiveAlgorithm {
       if (!algorithm->supports(request.operation)) return {};
       if (algorithm->servers(request.shape.workers) > 0) return refused("needs ranks of its own for servers");
       const auto pieces = collective_pieces(*algorithm, request);
-      if (most_messages(*pieces.front().schedule) * request.channels > kMostMessages) {
+      if (most_messages(*folded({pieces.front()}).front().schedule) * request.channels > kMostMessages) {
         return refused("too many messages to estimate");
       }
       auto costs = site.costs;
