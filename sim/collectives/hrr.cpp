@@ -13,6 +13,10 @@
 //
 // Where positions have rails of t levels the buffer is cut into t parts, which begin with different ones of them; where
 // every position has rails of every level, nothing has to move.
+//
+// Failures: a mesh cable's traffic goes over another position, and with several levels a rail's does, too. With one
+// level the positions that have lost something give their segments to the others, and time grows by m/(m-1) each; so
+// it does where a rank is lost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -231,6 +235,94 @@ class RotatingRails final : public CollectiveSchedule {
   std::vector<Phase> phases_;
 };
 
+// One level, of whose positions some have lost a rail, a way to it, or a member: the others hold the buffer among them.
+// All that are left of a module hand each holder its segment; the holders' rails reduce it; then all in reverse.
+// With h holders, one chunk: T = 2 [alpha_mesh + sigma(n) alpha_rail] + 2S/(hB) (1 + rho), where h was m.
+class RemainingRails final : public CollectiveSchedule {
+ public:
+  RemainingRails(Cube cube, NestedDigit level, std::shared_ptr<const BrokenRectangle> remains, int workers, Bytes bytes)
+      : CollectiveSchedule(workers, bytes), cube_(std::move(cube)), remains_(std::move(remains)) {
+    places_.resize(static_cast<std::size_t>(workers));
+    for (std::size_t place = 0; place < remains_->members.size(); ++place) {
+      const int member = remains_->members[place];
+      if (member >= 0) places_[static_cast<std::size_t>(member)] = static_cast<int>(place);
+    }
+    for (int position = 0; position < cube_.positions; ++position) {
+      if (remains_->broken[static_cast<std::size_t>(position)] == 0) holders_.push_back(position);
+    }
+    for (std::size_t h = 0; h < holders_.size(); ++h) {
+      rails_.push_back(nested_all_reduce(cube_.modules, Bytes(segment(h).size()), {level}));
+    }
+  }
+
+  [[nodiscard]] int steps() const override { return 2 + rails_.front()->steps(); }
+  [[nodiscard]] int stages() const override { return 2 + rails_.front()->stages(); }
+  [[nodiscard]] int stage(int step) const override {
+    if (step == 0) return 0;
+    return step == steps() - 1 ? stages() - 1 : 1 + rails_.front()->stage(step - 1);
+  }
+
+  void sends(int step, int member, std::vector<Send>& out) const override {
+    out.clear();
+    const int holder = holder_of(member);
+    if (step > 0 && step < steps() - 1) {
+      if (holder < 0) return;
+      const auto h = static_cast<std::size_t>(holder);
+      rails_[h]->sends(step - 1, module_of(member), out);
+      for (auto& send : out) {
+        send.to = at(send.to, holders_[h]);
+        send.range.begin += segment(h).begin;
+        send.range.end += segment(h).begin;
+      }
+      return;
+    }
+    const int module = module_of(member);
+    if (step == 0) {
+      for (std::size_t h = 0; h < holders_.size(); ++h) {
+        if (static_cast<int>(h) != holder) out.push_back({at(module, holders_[h]), segment(h), true});
+      }
+    } else if (holder >= 0) {
+      for (int position = 0; position < cube_.positions; ++position) {
+        const int to = at(module, position);
+        if (to >= 0 && to != member) out.push_back({to, segment(static_cast<std::size_t>(holder)), false});
+      }
+    }
+  }
+
+  [[nodiscard]] int receives(int step, int member) const override {
+    const int holder = holder_of(member);
+    if (step > 0 && step < steps() - 1) {
+      return holder < 0 ? 0 : rails_[static_cast<std::size_t>(holder)]->receives(step - 1, module_of(member));
+    }
+    if (step > 0) return static_cast<int>(holders_.size()) - (holder < 0 ? 0 : 1);
+    if (holder < 0) return 0;
+    int others = -1;
+    for (int position = 0; position < cube_.positions; ++position) others += at(module_of(member), position) >= 0;
+    return others;
+  }
+
+ private:
+  [[nodiscard]] int at(int module, int position) const {
+    return remains_->members[static_cast<std::size_t>(module * cube_.positions + position)];
+  }
+  [[nodiscard]] int module_of(int member) const { return places_[static_cast<std::size_t>(member)] / cube_.positions; }
+  // Index into holders_, or -1.
+  [[nodiscard]] int holder_of(int member) const {
+    const int position = places_[static_cast<std::size_t>(member)] % cube_.positions;
+    const auto found = std::lower_bound(holders_.begin(), holders_.end(), position);
+    return found != holders_.end() && *found == position ? static_cast<int>(found - holders_.begin()) : -1;
+  }
+  [[nodiscard]] ByteRange segment(std::size_t h) const {
+    return part_of({0, bytes().count()}, static_cast<std::int64_t>(holders_.size()), static_cast<std::int64_t>(h));
+  }
+
+  Cube cube_;
+  std::shared_ptr<const BrokenRectangle> remains_;
+  std::vector<int> places_;                                       // by member
+  std::vector<int> holders_;                                      // positions, ascending
+  std::vector<std::shared_ptr<const CollectiveSchedule>> rails_;  // among modules, by holder
+};
+
 class Hrr final : public CollectiveAlgorithm {
  public:
   explicit Hrr(std::string rails) : rails_(std::move(rails)) {
@@ -240,13 +332,9 @@ class Hrr final : public CollectiveAlgorithm {
   [[nodiscard]] bool by_address() const override { return true; }
   [[nodiscard]] std::shared_ptr<const CollectiveSchedule> all_reduce(const GroupShape& shape,
                                                                      Bytes bytes) const override {
-    if (shape.digits.empty() && shape.workers > 1) {
-      throw usage_error(fmt::format(
-          "hrr needs ranks that fill a rectangle of the topology's addresses, which these {} do not; choose "
-          "another number of ranks, or use ring",
-          shape.workers));
-    }
-    const auto cube = cube_of(shape);
+    if (auto schedule = around_failures(shape, bytes)) return schedule;
+    if (shape.digits.empty() && shape.workers > 1) throw no_rectangle(shape);
+    const auto cube = cube_of(shape.digits, shape.sides);
     if (reaches_everything(shape, cube)) return without_moves(cube, bytes);
     const auto shifts = shifts_of(shape, cube);
     return side_by_side(shape.workers, bytes, static_cast<int>(shifts.size()), [&](int index, Bytes share) {
@@ -255,17 +343,43 @@ class Hrr final : public CollectiveAlgorithm {
   }
 
  private:
-  [[nodiscard]] Cube cube_of(const GroupShape& shape) const {
-    auto sides = shape.sides;
+  static Error no_rectangle(const GroupShape& shape) {
+    if (shape.remains) {
+      return usage_error(fmt::format(
+          "hrr goes on without a rank where modules are full meshes with one level of rails, and a position is left "
+          "that has lost none; these {} ranks are no such thing; use ring or another that takes any ranks (auto)",
+          shape.workers));
+    }
+    return usage_error(
+        fmt::format("hrr needs ranks that fill a rectangle of the topology's addresses, which these {} do not; choose "
+                    "another number of ranks, or use ring",
+                    shape.workers));
+  }
+
+  // Nothing where the schedule stays as it is: nothing has failed, or only what routes go round. Rails of several
+  // levels take turns over all positions, so that none can be left out: their routes go round, too.
+  [[nodiscard]] std::shared_ptr<const CollectiveSchedule> around_failures(const GroupShape& shape, Bytes bytes) const {
+    if (!shape.remains) return nullptr;
+    const auto& [digits, sides, members, broken] = *shape.remains;
+    const auto left = std::count(broken.begin(), broken.end(), 0);
+    if (left == 0 || left == static_cast<std::ptrdiff_t>(broken.size())) return nullptr;
+    if (digits.size() != 2 || digits[0].kind != DigitKind::full_mesh || sides[0] == 1) return nullptr;
+    const auto cube = cube_of(digits, sides);
+    if (cube.rails.empty()) return nullptr;
+    const NestedDigit level{cube.modules, 1, exchange_of(digits[1])};
+    return std::make_shared<RemainingRails>(cube, level, shape.remains, shape.workers, bytes);
+  }
+
+  [[nodiscard]] Cube cube_of(const std::vector<Digit>& digits, std::vector<int> sides) const {
     if (sides.empty()) {
-      for (const auto& digit : shape.digits) sides.push_back(digit.radix);
+      for (const auto& digit : digits) sides.push_back(digit.radix);
     }
     Cube cube;
     if (sides.empty()) return cube;
     cube.positions = sides[0];
-    cube.modules = shape.workers / sides[0];
     cube.radices.assign(sides.begin() + 1, sides.end());
-    auto digit = shape.digits.begin();
+    for (const int radix : cube.radices) cube.modules *= radix;
+    auto digit = digits.begin();
     if (cube.positions > 1 && digit++->kind == DigitKind::ring) cube.module = Exchange::ring;
     for (const int radix : cube.radices) cube.rails.push_back(radix > 1 ? exchange_of(*digit++) : Exchange::direct);
     return cube;

@@ -585,6 +585,7 @@ void Executor::begin_step(OpId id, int piece, int member, int step) {
   for (const auto& send : sends_) {
     const auto slot = new_transfer(id, piece, step, member, send.to, op.ranks.at(member), op.ranks.at(send.to),
                                    send.range.size(), send.reduce);
+    transfers_[static_cast<std::size_t>(slot)].cable = send.cable;
     if (schedule.eager() || state.entered[static_cast<std::size_t>(send.to)]) {
       launch(slot);
     } else {
@@ -665,11 +666,16 @@ std::int32_t Executor::new_transfer(OpId id, int piece, int step, int from, int 
   transfer.receiver = receiver;
   transfer.bytes = bytes;
   transfer.reduce = reduce;
+  transfer.cable = LinkId{};
   transfer.flow = -1;
   return slot;
 }
 
 void Executor::route(const Transfer& transfer) {
+  if (transfer.cable.value >= 0) {
+    path_.assign(1, transfer.cable);
+    return;
+  }
   const auto from = placement_[transfer.sender.index()];
   const auto to = placement_[transfer.receiver.index()];
   const auto& op = history_.ops[static_cast<std::size_t>(transfer.op)].op;
@@ -682,7 +688,7 @@ void Executor::launch(std::int32_t slot) {
   auto& transfer = transfers_[static_cast<std::size_t>(slot)];
   transfer.phase = Transfer::Phase::latency;
   count_active(transfer.op, 1);
-  double delay = options_.step_overhead.count();
+  double delay = is_switch(transfer.sender) ? 0 : options_.step_overhead.count();  // of software
   if (options_.wait_for_latency) {
     route(transfer);
     delay += network_.route_latency(path_).count() * options_.latency_factor;
@@ -719,7 +725,10 @@ void Executor::flow_arrived(std::int32_t slot) {
   transfer.flow = -1;
   transfer.phase = Transfer::Phase::receiving;
   const auto copy = transfer;  // advancing the sender may grow the pool
-  const double rate = transfer.reduce ? options_.reduce_rate.count() : options_.copy_rate.count();
+  // Switches add and store at line rate.
+  const double rate = is_switch(transfer.receiver) ? 0
+                      : transfer.reduce            ? options_.reduce_rate.count()
+                                                   : options_.copy_rate.count();
   if (rate > 0 && transfer.bytes > 0) {
     auto& busy_until = ranks_[transfer.receiver.index()].receive_busy_until;
     busy_until = std::max(busy_until, now().count()) + static_cast<double>(transfer.bytes) / rate;

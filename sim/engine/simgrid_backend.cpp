@@ -101,7 +101,7 @@ struct SimgridBackend::Impl {
     engine = std::make_unique<sg4::Engine>(&count, arguments);
     configure();
     zone = new ComputedZone("network");
-    for (int d = 0; d < network.devices(); ++d) {
+    for (int d = 0; d < network.vertices(); ++d) {  // switches may be members of collectives
       hosts.push_back(zone->get_iface()->create_host(fmt::format("d{}", d), 1e9)->seal());
     }
     const bool lv08 = options.model == NetworkModelOptions::Model::lv08;

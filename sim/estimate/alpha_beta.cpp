@@ -88,9 +88,14 @@ class Wave {
       if (followed && !sends_.empty()) occupied_[channel].senders.push_back(static_cast<std::size_t>(member));
       for (const auto& send : sends_) {
         const auto to = devices_[static_cast<std::size_t>(send.to)];
-        network_.route(from, to, options_.shared_inside ? flow_hash(from, to, channels_[channel].channel) : 0, path_);
+        if (send.cable.value >= 0) {
+          path_.assign(1, send.cable);
+        } else {
+          network_.route(from, to, options_.shared_inside ? flow_hash(from, to, channels_[channel].channel) : 0, path_);
+        }
         if (path_.empty()) continue;
-        latency_ = std::max(latency_, network_.route_latency(path_) * options_.latency_factor + options_.overhead);
+        const auto overhead = from.value < network_.devices() ? options_.overhead : Seconds{};  // switches have none
+        latency_ = std::max(latency_, network_.route_latency(path_) * options_.latency_factor + overhead);
         add_message(send.range.size(), followed);
       }
     }
