@@ -346,8 +346,10 @@ class Hrr final : public CollectiveAlgorithm {
   static Error no_rectangle(const GroupShape& shape) {
     if (shape.remains) {
       return usage_error(fmt::format(
-          "hrr goes on without a rank where modules are full meshes with one level of rails, and a position is left "
-          "that has lost none; these {} ranks are no such thing; use ring or another that takes any ranks (auto)",
+          "hrr goes on without lost ranks only where modules are full meshes with one level of rails, and a position "
+          "of "
+          "the module has lost none; the {} ranks that are left have no such place; use ring, or auto, which picks "
+          "among all that take any number of ranks",
           shape.workers));
     }
     return usage_error(

@@ -26,7 +26,8 @@ struct ExecutorOptions {
 
 class Executor final : public Backend::Listener, private Emit {
  public:
-  // `placement[r]` is the device of rank r, or the vertex of a switch that is a collective's member. The program must outlive the executor.
+  // `placement[r]` is the device of rank r, or the vertex of a switch that is a collective's member. The program must
+  // outlive the executor.
   Executor(Program& program, std::vector<DeviceId> placement, Seconds start, const Network& network, Backend& backend,
            ExecutorOptions options, std::vector<Event> events);
 
