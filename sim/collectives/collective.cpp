@@ -124,6 +124,21 @@ bool way_works(const Network& network, DeviceId from, DeviceId to) {
   return std::all_of(path.begin(), path.end(), [&](LinkId id) { return network.works(id); });
 }
 
+std::vector<std::pair<int, int>> cut_pairs(const Network& network, const Rectangle& box) {
+  std::vector<std::pair<int, int>> cut;
+  const int side = box.sides[0];
+  for (int first = 0; first < static_cast<int>(box.devices.size()); first += side) {
+    for (int a = first; a < first + side; ++a) {
+      for (int b = a + 1; b < first + side; ++b) {
+        const auto from = box.devices[static_cast<std::size_t>(a)];
+        const auto to = box.devices[static_cast<std::size_t>(b)];
+        if (!way_works(network, from, to) || !way_works(network, to, from)) cut.emplace_back(a, b);
+      }
+    }
+  }
+  return cut;
+}
+
 // Nothing where devices are missing that have not failed.
 std::shared_ptr<const BrokenRectangle> remains_of(const Network& network, const Rectangle& box,
                                                   const std::vector<std::uint32_t>& reach,
@@ -150,6 +165,7 @@ std::shared_ptr<const BrokenRectangle> remains_of(const Network& network, const 
       if (!way_works(network, device, box.devices[next])) broken = 1;
     }
   }
+  if (box.sides[0] > 1 && remains->digits[0].kind == DigitKind::full_mesh) remains->cut = cut_pairs(network, box);
   return remains;
 }
 

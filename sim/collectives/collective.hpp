@@ -33,6 +33,8 @@ struct BrokenRectangle {
   std::vector<int> members;  // by place, in order of address; -1 where it is gone
   // By value of the lowest digit: whether one of its members is gone, or its way along another digit is.
   std::vector<char> broken;
+  // Pairs of places in one line of the lowest digit, a full mesh, whose cable is gone; the lower one first.
+  std::vector<std::pair<int, int>> cut;
 };
 
 // What an algorithm sees of a group: pure numbers. Members are indexed 0 .. workers-1, dedicated servers follow.

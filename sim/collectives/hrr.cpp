@@ -14,13 +14,14 @@
 // Where positions have rails of t levels the buffer is cut into t parts, which begin with different ones of them; where
 // every position has rails of every level, nothing has to move.
 //
-// Failures: a mesh cable's traffic goes over another position, and with several levels a rail's does, too. With one
-// level the positions that have lost something give their segments to the others, and time grows by m/(m-1) each; so
-// it does where a rank is lost.
+// Failures: with several levels, routes go round. With one, the positions that have lost a rail or a rank give their
+// segments to the others, so that a segment grows from S/m to S/(m-1), and a cut cable of a module is shared out among
+// the m-2 others that join its ends (RemainingRails).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "sim/collectives/collective.hpp"
 #include "sim/collectives/nested.hpp"
@@ -238,6 +239,10 @@ class RotatingRails final : public CollectiveSchedule {
 // One level, of whose positions some have lost a rail, a way to it, or a member: the others hold the buffer among them.
 // All that are left of a module hand each holder its segment; the holders' rails reduce it; then all in reverse.
 // With h holders, one chunk: T = 2 [alpha_mesh + sigma(n) alpha_rail] + 2S/(hB) (1 + rho), where h was m.
+//
+// Where a cable of a module is cut, its segment is spread over those that both its ends are joined to, r of them: each
+// adds a part to what it sends itself, in a step before, and hands a part on in a step behind. The cut costs
+// 2 [alpha_mesh + S/(hrB)], where a detour would send two segments over one cable.
 class RemainingRails final : public CollectiveSchedule {
  public:
   RemainingRails(Cube cube, NestedDigit level, std::shared_ptr<const BrokenRectangle> remains, int workers, Bytes bytes)
@@ -253,22 +258,23 @@ class RemainingRails final : public CollectiveSchedule {
     for (std::size_t h = 0; h < holders_.size(); ++h) {
       rails_.push_back(nested_all_reduce(cube_.modules, Bytes(segment(h).size()), {level}));
     }
+    plan_relays();
   }
 
-  [[nodiscard]] int steps() const override { return 2 + rails_.front()->steps(); }
+  [[nodiscard]] int steps() const override { return 2 * before() + rails_.front()->steps(); }
   [[nodiscard]] int stages() const override { return 2 + rails_.front()->stages(); }
   [[nodiscard]] int stage(int step) const override {
-    if (step == 0) return 0;
-    return step == steps() - 1 ? stages() - 1 : 1 + rails_.front()->stage(step - 1);
+    if (step < before()) return 0;
+    return step >= steps() - before() ? stages() - 1 : 1 + rails_.front()->stage(step - before());
   }
 
   void sends(int step, int member, std::vector<Send>& out) const override {
     out.clear();
     const int holder = holder_of(member);
-    if (step > 0 && step < steps() - 1) {
+    if (step >= before() && step < steps() - before()) {
       if (holder < 0) return;
       const auto h = static_cast<std::size_t>(holder);
-      rails_[h]->sends(step - 1, module_of(member), out);
+      rails_[h]->sends(step - before(), module_of(member), out);
       for (auto& send : out) {
         send.to = at(send.to, holders_[h]);
         send.range.begin += segment(h).begin;
@@ -277,31 +283,49 @@ class RemainingRails final : public CollectiveSchedule {
       return;
     }
     const int module = module_of(member);
-    if (step == 0) {
+    if (step < before() - 1) {
+      for (const auto& part : given_[static_cast<std::size_t>(member)]) out.push_back({part.other, part.range, true});
+    } else if (step < before()) {
       for (std::size_t h = 0; h < holders_.size(); ++h) {
-        if (static_cast<int>(h) != holder) out.push_back({at(module, holders_[h]), segment(h), true});
+        const int to = at(module, holders_[h]);
+        if (to != member && !is_cut(member, to)) out.push_back({to, segment(h), true});
       }
+    } else if (step > steps() - before()) {
+      for (const auto& part : relayed_[static_cast<std::size_t>(member)])
+        out.push_back({part.other, part.range, false});
     } else if (holder >= 0) {
       for (int position = 0; position < cube_.positions; ++position) {
         const int to = at(module, position);
-        if (to >= 0 && to != member) out.push_back({to, segment(static_cast<std::size_t>(holder)), false});
+        if (to < 0 || to == member || is_cut(member, to)) continue;
+        out.push_back({to, segment(static_cast<std::size_t>(holder)), false});
       }
     }
   }
 
   [[nodiscard]] int receives(int step, int member) const override {
     const int holder = holder_of(member);
-    if (step > 0 && step < steps() - 1) {
-      return holder < 0 ? 0 : rails_[static_cast<std::size_t>(holder)]->receives(step - 1, module_of(member));
+    if (step >= before() && step < steps() - before()) {
+      return holder < 0 ? 0 : rails_[static_cast<std::size_t>(holder)]->receives(step - before(), module_of(member));
     }
-    if (step > 0) return static_cast<int>(holders_.size()) - (holder < 0 ? 0 : 1);
-    if (holder < 0) return 0;
-    int others = -1;
-    for (int position = 0; position < cube_.positions; ++position) others += at(module_of(member), position) >= 0;
-    return others;
+    if (step < before() - 1) return static_cast<int>(relayed_[static_cast<std::size_t>(member)].size());
+    if (step > steps() - before()) return static_cast<int>(given_[static_cast<std::size_t>(member)].size());
+    const bool scatters = step < before();
+    if (scatters && holder < 0) return 0;
+    int senders = 0;
+    for (int position = 0; position < cube_.positions; ++position) {
+      const int other = at(module_of(member), position);
+      if (other < 0 || other == member || is_cut(other, member)) continue;
+      if (scatters || holder_of(other) >= 0) ++senders;
+    }
+    return senders;
   }
 
  private:
+  struct Part {
+    int other = 0;  // member
+    ByteRange range;
+  };
+
   [[nodiscard]] int at(int module, int position) const {
     return remains_->members[static_cast<std::size_t>(module * cube_.positions + position)];
   }
@@ -315,6 +339,45 @@ class RemainingRails final : public CollectiveSchedule {
   [[nodiscard]] ByteRange segment(std::size_t h) const {
     return part_of({0, bytes().count()}, static_cast<std::int64_t>(holders_.size()), static_cast<std::int64_t>(h));
   }
+
+  // Steps within modules before the rails: relays, if there are any, and the exchange; as many behind them.
+  [[nodiscard]] int before() const { return cut_.empty() ? 1 : 2; }
+  [[nodiscard]] bool is_cut(int from, int to) const { return cut_.contains({from, to}); }
+
+  // A pair that nobody is joined to on both sides is left to the network's routes.
+  void plan_relays() {
+    given_.resize(places_.size());
+    relayed_.resize(places_.size());
+    std::set<std::pair<int, int>> missing;
+    for (const auto& [a, b] : remains_->cut) {
+      missing.insert({a, b});
+      missing.insert({b, a});
+    }
+    for (const auto& [from, to] : missing) {
+      std::vector<int> relays;
+      const int first = from - from % cube_.positions;
+      for (int place = first; place < first + cube_.positions; ++place) {
+        const bool joined =
+            place != from && place != to && !missing.contains({from, place}) && !missing.contains({place, to});
+        if (joined && member_at(place) >= 0) relays.push_back(member_at(place));
+      }
+      if (relays.empty() || member_at(from) < 0 || member_at(to) < 0) continue;
+      cut_.insert({member_at(from), member_at(to)});
+      const int holder = holder_of(member_at(to));
+      if (holder < 0) continue;
+      const auto parts = static_cast<std::int64_t>(relays.size());
+      for (std::size_t i = 0; i < relays.size(); ++i) {
+        const auto part = part_of(segment(static_cast<std::size_t>(holder)), parts, static_cast<std::int64_t>(i));
+        given_[static_cast<std::size_t>(member_at(from))].push_back({relays[i], part});
+        relayed_[static_cast<std::size_t>(relays[i])].push_back({member_at(from), part});
+      }
+    }
+  }
+  [[nodiscard]] int member_at(int place) const { return remains_->members[static_cast<std::size_t>(place)]; }
+
+  std::set<std::pair<int, int>> cut_;       // members, both ways round
+  std::vector<std::vector<Part>> given_;    // by member: to relays, and from them in the end
+  std::vector<std::vector<Part>> relayed_;  // by relay
 
   Cube cube_;
   std::shared_ptr<const BrokenRectangle> remains_;
@@ -362,9 +425,9 @@ class Hrr final : public CollectiveAlgorithm {
   // levels take turns over all positions, so that none can be left out: their routes go round, too.
   [[nodiscard]] std::shared_ptr<const CollectiveSchedule> around_failures(const GroupShape& shape, Bytes bytes) const {
     if (!shape.remains) return nullptr;
-    const auto& [digits, sides, members, broken] = *shape.remains;
+    const auto& [digits, sides, members, broken, cut] = *shape.remains;
     const auto left = std::count(broken.begin(), broken.end(), 0);
-    if (left == 0 || left == static_cast<std::ptrdiff_t>(broken.size())) return nullptr;
+    if (left == 0 || (left == static_cast<std::ptrdiff_t>(broken.size()) && cut.empty())) return nullptr;
     if (digits.size() != 2 || digits[0].kind != DigitKind::full_mesh || sides[0] == 1) return nullptr;
     const auto cube = cube_of(digits, sides);
     if (cube.rails.empty()) return nullptr;

@@ -393,6 +393,10 @@ TEST(CollectiveContract, RotatingRailsAroundFailures) {
           Failed{"mesh-rail-cube:m=4,n=4", rail + ",switch:rail switch (*;2)", {}},
           Failed{"mesh-rail-cube:m=4,n=3", "link:device 4 (1;0) -> rail switch (*;0)", {}},
           Failed{"mesh-rail-cube:m=4,n=4", "", {5}}, Failed{"mesh-rail-cube:m=4,n=4", rail, {0, 14}},
+          Failed{"mesh-rail-cube:m=4,n=4", "link:0,link:2," + rail, {}},
+          Failed{"mesh-rail-cube:m=5,n=3", "link:0", {3}},
+          Failed{"mesh-rail-cube:m=5,n=3", "link:0,link:2,link:4," + rail, {}},
+          Failed{"mesh-rail-cube:m=3,n=2", "link:0,link:2", {}}, Failed{"mesh-rail-cube:m=2,n=3", "link:0", {}},
           Failed{"mesh-rail-cube:m=2,n=5", "", {3}}, Failed{"mesh-rail-cube:m=4,n=4x4", "link:0", {}},
           Failed{"mesh-clos-rails:m=4,n=4", "", {9}}}) {
       for (const int bytes : {0, 3, 241}) {

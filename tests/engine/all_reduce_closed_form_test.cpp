@@ -304,7 +304,7 @@ TEST(DoubleBinaryTree, IsBoundByTheBusiestPortAndAFewLatencies) {
 
 // d cables from a rank to the root of the tree, K chunks: (K + 2d - 1) (alpha + S/(KB)). A switch has no overhead, so
 // that a rank's step is the slowest, and only the first chunk's steps among switches are shorter.
-TEST(InNetwork, TakesTheBufferOnceAndAFewChunks) {
+TEST(ClosedFormInNetwork, TakesTheBufferOnceAndAFewChunks) {
   constexpr std::int64_t kLarge = 64'000'000;
   struct Tree {
     const char* topology;
@@ -333,7 +333,7 @@ TEST(InNetwork, TakesTheBufferOnceAndAFewChunks) {
   }
 }
 
-TEST(InNetwork, OtherOperations) {
+TEST(ClosedFormInNetwork, OtherOperations) {
   constexpr std::int64_t kLarge = 64'000'000;
   const auto network = star(8, kBandwidth, kLatency);
   const double whole = static_cast<double>(kLarge) / kBandwidth;
