@@ -242,7 +242,8 @@ class RotatingRails final : public CollectiveSchedule {
 //
 // Where a cable of a module is cut, its segment is spread over those that both its ends are joined to, r of them: each
 // adds a part to what it sends itself, in a step before, and hands a part on in a step behind. The cut costs
-// 2 [alpha_mesh + S/(hrB)], where a detour would send two segments over one cable.
+// 2 [alpha_mesh + S/(hrB)], where a detour would send two segments over one cable. (With halving a little more: what is
+// late shares its port with the next step's messages from modules that are not.)
 class RemainingRails final : public CollectiveSchedule {
  public:
   RemainingRails(Cube cube, NestedDigit level, std::shared_ptr<const BrokenRectangle> remains, int workers, Bytes bytes)
