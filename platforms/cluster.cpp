@@ -153,11 +153,11 @@ int Cluster::nic_of(DeviceId device) const {
 }
 
 void Cluster::route(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const {
-  route_healthy(src, dst, flow, path);
+  route_as_built(src, dst, flow, path);
   if (failed_.empty() || (!failed_.hits(path) && !failed_.failed(src.value) && !failed_.failed(dst.value))) return;
   constexpr FlowHash kOtherChoices = 8;
   for (FlowHash choice = 1; choice <= kOtherChoices; ++choice) {
-    route_healthy(src, dst, flow + choice * 0x9e3779b9U, path);
+    route_as_built(src, dst, flow + choice * 0x9e3779b9U, path);
     if (!failed_.hits(path)) return;
   }
   auto way = failed_.detour(*this, src, dst, flow);
@@ -168,7 +168,7 @@ void Cluster::route(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkI
   path = std::move(*way);
 }
 
-void Cluster::route_healthy(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const {
+void Cluster::route_as_built(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const {
   if (bare()) {
     topology_->route(src, dst, flow, path);
     return;

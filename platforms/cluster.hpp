@@ -45,6 +45,10 @@ class Cluster : public Network {
 
   // Goes round what has failed; model error where there is no way left.
   void route(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const override;
+  void route_as_built(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const override;
+  [[nodiscard]] bool has_failures() const override { return !failed_.empty(); }
+  [[nodiscard]] bool works(LinkId id) const override { return !failed_.failed(id); }
+  [[nodiscard]] bool works(DeviceId device) const override { return !failed_.failed(device.value); }
   [[nodiscard]] std::string vertex_name(int vertex) const override;
   // devices_per_node (when above 1) followed by the topology's radices; with several NICs a node the NIC digit is
   // part of the node's: empty where the two do not nest.
@@ -52,7 +56,6 @@ class Cluster : public Network {
 
   // The device and all of its links are gone, for other devices' traffic too.
   void fail_device(DeviceId device) { failed_.fail_vertex(*this, device.value); }
-  [[nodiscard]] bool has_failures() const { return !failed_.empty(); }
 
   // Links that each of the options' overrides matches.
   [[nodiscard]] const std::vector<std::int64_t>& overridden_links() const { return overridden_links_; }
@@ -68,7 +71,6 @@ class Cluster : public Network {
   void build_nodes();
   std::int64_t apply(const LinkOverride& override);
   void fail(const Failure& failure);
-  void route_healthy(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const;
   [[nodiscard]] bool bare() const { return options_.devices_per_node == 1; }
   [[nodiscard]] bool has_host_links() const { return options_.host_bandwidth > BytesPerSecond{}; }
   [[nodiscard]] int nic_of(DeviceId device) const;

@@ -61,6 +61,14 @@ class Network {
   // Replaces `path` by the links from src to dst in order: a valid walk, empty where src == dst.
   virtual void route(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const = 0;
 
+  // Whether anything has failed, what failures have left, and the route as it was before.
+  [[nodiscard]] virtual bool has_failures() const { return false; }
+  [[nodiscard]] virtual bool works(LinkId) const { return true; }
+  [[nodiscard]] virtual bool works(DeviceId) const { return true; }
+  virtual void route_as_built(DeviceId src, DeviceId dst, FlowHash flow, std::vector<LinkId>& path) const {
+    route(src, dst, flow, path);
+  }
+
   // Name of a vertex in the network's own terms, e.g. "device 3 (0,0;3)", "edge 1.0".
   [[nodiscard]] virtual std::string vertex_name(int vertex) const = 0;
   [[nodiscard]] std::string link_name(LinkId id) const {

@@ -11,6 +11,8 @@
 #include "sim/results/text_table.hpp"
 #include "sim/study/choices.hpp"
 #include "sim/study/collective_run.hpp"
+#include "sim/study/machine.hpp"
+#include "sim/study/predict.hpp"
 
 namespace tandem {
 namespace {
@@ -55,13 +57,15 @@ CommandSpec collective_spec() {
   spec.help =
       "The time of one collective alone for a range of sizes, as nccl-tests would measure it. A size is the larger of "
       "what a rank sends and receives. algbw is size / time; busbw is algbw x 2(n-1)/n for all-reduce, x 1 for "
-      "broadcast and x (n-1)/n for the others.";
+      "broadcast and x (n-1)/n for the others. With failures, the healthy time is that of all ranks on the whole "
+      "network.";
   const std::string what = "What to measure";
   spec.options = {{"operation", "NAME", "all-reduce", operations_text(), what},
                   {"root", "RANK", "0", "of broadcast, gather and scatter", what},
                   {"begin", "SIZE", "8B", "smallest size", what, 'b'},
                   {"end", "SIZE", "1GiB", "largest size", what, 'e'},
                   {"factor", "F", "2", "from one size to the next", what, 'f'},
+                  {"output", "FILE.h5", "none", "result file with one row a size, written whole or not at all", what},
                   format_option()};
   for (auto& option : run_option_specs(kShared)) spec.options.push_back(std::move(option));
   return spec;
@@ -123,6 +127,7 @@ Record as_record(const CollectiveBenchOptions& options, const CollectivePoint& p
           {"count", "1", count_of(options, point.size)},
           {"type", "1", std::string("float")},
           {"time_s", "s", point.time.count()},
+          {"healthy_time_s", "s", point.healthy.count()},
           {"algbw_bytes_per_s", "bytes/s", point.algbw.count()},
           {"busbw_bytes_per_s", "bytes/s", point.busbw.count()},
           {"alpha_beta_time_s", "s", point.alpha_beta.count()},
@@ -130,6 +135,16 @@ Record as_record(const CollectiveBenchOptions& options, const CollectivePoint& p
           {"simulated_flows", "1", point.flows},
           {"operation", "1", to_text(options.operation)},
           {"algorithm", "1", algorithm_of(options, point)}};
+}
+
+// For CSV and result files, where a choice is text.
+std::vector<Record> as_rows(const CollectiveBenchOptions& options, const std::vector<CollectivePoint>& points) {
+  std::vector<Record> rows;
+  for (const auto& point : points) {
+    rows.push_back(as_record(options, point));
+    if (point.choice) rows.back().push_back({"candidates", "1", to_text(*point.choice)});
+  }
+  return rows;
 }
 
 // Why `auto` picked what it did: the estimates of all candidates, and what it could not use.
@@ -148,12 +163,15 @@ std::string as_table(const CollectiveBenchOptions& options, const CollectiveBenc
   const bool picked = !points.empty() && points.front().choice;
   std::vector<std::vector<std::string>> rows{
       {"size (B)", "count (float)", "type", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "alpha-beta (us)"}};
+  const bool degraded = has_failures(options.cluster);
+  if (degraded) rows.front().push_back("healthy (us)");
   if (picked) rows.front().push_back("algorithm");
   for (const auto& point : points) {
     rows.push_back({fmt::format("{}", point.size.count()), fmt::format("{}", count_of(options, point.size)), "float",
                     fmt::format("{:.2f}", point.time.count() * 1e6), fmt::format("{:.3f}", point.algbw.count() / 1e9),
                     fmt::format("{:.3f}", point.busbw.count() / 1e9),
                     fmt::format("{:.2f}", point.alpha_beta.count() * 1e6)});
+    if (degraded) rows.back().push_back(fmt::format("{:.2f}", point.healthy.count() * 1e6));
     if (picked) rows.back().push_back(algorithm_of(options, point));
   }
   const auto fidelity = points.empty() ? Fidelity::flow : points.front().fidelity;
@@ -178,12 +196,19 @@ int collective_command(const std::vector<std::string>& arguments) {
   if (!line) return 0;
   const auto format = format_of(*line);
   const auto sizes = sizes_of(*line);
-  auto options = bench_options(parse_run(given_run_options(*line)));
+  const auto config = parse_run(given_run_options(*line));
+  auto options = bench_options(config);
   add_operation(*line, options);
+  if (line->has("output")) check_output(line->text("output"));
   CollectiveBench bench(options);
   bench.settle_fidelity(sizes);
   std::vector<CollectivePoint> points;
   for (const auto size : sizes) points.push_back(bench.run(size));
+  if (line->has("output")) {
+    std::vector<RunRecord> runs;
+    for (const auto& record : as_rows(options, points)) runs.push_back({record, {}});
+    write_results(line->text("output"), provenance(command_text("collective", arguments), {config}), runs);
+  }
   switch (format) {
     case Format::table:
       print(as_table(options, bench, points));
@@ -191,15 +216,9 @@ int collective_command(const std::vector<std::string>& arguments) {
     case Format::json:
       print_json(options, points);
       break;
-    case Format::csv: {
-      std::vector<Record> records;
-      for (const auto& point : points) {
-        records.push_back(as_record(options, point));
-        if (point.choice) records.back().push_back({"candidates", "1", to_text(*point.choice)});
-      }
-      print_records(format, records);
+    case Format::csv:
+      print_records(format, as_rows(options, points));
       break;
-    }
   }
   return 0;
 }

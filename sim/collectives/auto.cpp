@@ -79,6 +79,7 @@ class Auto final : public CollectiveAlgorithm {
       const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(name);
       if (!algorithm->supports(request.operation)) return {};
       if (algorithm->servers(request.shape.workers) > 0) return refused("needs ranks of its own for servers");
+      if (algorithm->in_switches()) return refused("assumes switches that reduce, so it must be asked for by name");
       const auto pieces = collective_pieces(*algorithm, request);
       if (most_messages(*folded({pieces.front()}).front().schedule) * request.channels > kMostMessages) {
         return refused("too many messages to estimate");

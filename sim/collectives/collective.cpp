@@ -11,9 +11,10 @@
 namespace tandem {
 namespace {
 
+// How devices are joined is the network's nature, which a failure does not change: routes are those as built.
 bool is_direct(const Network& network, DeviceId from, DeviceId to) {
   std::vector<LinkId> path;
-  network.route(from, to, 0, path);
+  network.route_as_built(from, to, 0, path);
   return path.size() == 1;
 }
 
@@ -30,20 +31,34 @@ DigitKind digit_kind(const Network& network, const std::vector<DeviceId>& device
   return ring ? DigitKind::ring : DigitKind::switched;
 }
 
-// The radices of the rectangle that the devices fill, or nothing where they do not fill one.
-std::vector<int> rectangle(const std::vector<int>& radices, const std::vector<DeviceId>& devices) {
-  std::vector<int> sides;
+struct Rectangle {
+  std::vector<int> sides;  // empty: there is none
+  std::vector<DeviceId> devices;
+};
+
+// The smallest one that the devices lie in.
+Rectangle rectangle_around(const std::vector<int>& radices, const std::vector<DeviceId>& devices) {
+  Rectangle box{{}, {DeviceId{0}}};
+  std::vector<std::set<std::int64_t>> values;
   std::int64_t product = 1;
   std::int64_t below = 1;
   for (const int radix : radices) {
-    std::set<std::int64_t> values;
-    for (const auto device : devices) values.insert(device.value / below % radix);
-    sides.push_back(static_cast<int>(values.size()));
-    product *= static_cast<std::int64_t>(values.size());
+    auto& of_digit = values.emplace_back();
+    for (const auto device : devices) of_digit.insert(device.value / below % radix);
+    box.sides.push_back(static_cast<int>(of_digit.size()));
+    product *= static_cast<std::int64_t>(of_digit.size());
     below *= radix;
   }
-  // Distinct devices lie in the product of their digit sets, so equal numbers mean that they fill it.
-  return product == static_cast<std::int64_t>(devices.size()) ? sides : std::vector<int>{};
+  if (product > 2 * static_cast<std::int64_t>(devices.size())) return {};
+  below = 1;
+  for (std::size_t l = 0; l < radices.size(); below *= radices[l++]) {
+    std::vector<DeviceId> next;
+    for (const auto value : values[l]) {
+      for (const auto device : box.devices) next.push_back({static_cast<std::int32_t>(device.value + value * below)});
+    }
+    box.devices = std::move(next);
+  }
+  return box;
 }
 
 Error unsupported(CollectiveOperation operation) {
@@ -62,35 +77,96 @@ Error unsupported(CollectiveOperation operation) {
 
 bool passes_devices(const Network& network, DeviceId from, DeviceId to) {
   std::vector<LinkId> path;
-  try {
-    network.route(from, to, 0, path);
-  } catch (const Error&) {
-    return true;  // failures have left no way
-  }
+  network.route_as_built(from, to, 0, path);
   return std::any_of(path.begin(), path.end(), [&](LinkId id) {
     const int end = network.link(id).to;
     return end < network.devices() && end != to.value;
   });
 }
 
-// Looks from the first module upwards and from the last one downwards: one failed link is no property of the network.
-std::vector<std::uint32_t> reach_of(const Network& network, const std::vector<DeviceId>& devices,
-                                    const std::vector<int>& sides) {
+std::vector<std::uint32_t> reach_of(const Network& network, const Rectangle& box) {
+  const auto& [sides, devices] = box;
   const auto uppers = sides.begin() + (sides.empty() ? 0 : 1);
   const bool has_upper = std::any_of(uppers, sides.end(), [](int side) { return side > 1; });
   std::vector<std::uint32_t> reach(has_upper ? static_cast<std::size_t>(sides[0]) : 0, 0);
   for (std::size_t position = 0; position < reach.size(); ++position) {
-    const auto last = devices.size() - reach.size() + position;
     auto stride = reach.size();
     for (std::size_t l = 1; l < sides.size(); stride *= static_cast<std::size_t>(sides[l++])) {
       if (sides[l] == 1) continue;
-      if (!passes_devices(network, devices[position], devices[position + stride]) ||
-          !passes_devices(network, devices[last], devices[last - stride])) {
+      if (!passes_devices(network, devices[position], devices[position + stride])) {
         reach[position] |= std::uint32_t{1} << l;
       }
     }
   }
   return reach;
+}
+
+std::vector<Digit> digits_of(const Network& network, const Rectangle& box, const std::vector<std::uint32_t>& reach) {
+  std::vector<Digit> digits;
+  int stride = 1;
+  for (std::size_t l = 0; l < box.sides.size(); ++l) {
+    const int side = box.sides[l];
+    if (side == 1) continue;
+    // The first line, or the first one of a position that reaches along the digit.
+    const auto reaches = [&](std::uint32_t levels) { return (levels >> l & 1U) != 0; };
+    const auto found = std::find_if(reach.begin(), reach.end(), reaches);
+    const int base = found == reach.end() ? 0 : static_cast<int>(found - reach.begin());
+    digits.push_back({side, digit_kind(network, box.devices, base, stride, side)});
+    stride *= side;
+  }
+  return digits;
+}
+
+// Whether the way that a device had to the next one along a digit still works.
+bool way_works(const Network& network, DeviceId from, DeviceId to) {
+  std::vector<LinkId> path;
+  network.route_as_built(from, to, 0, path);
+  return std::all_of(path.begin(), path.end(), [&](LinkId id) { return network.works(id); });
+}
+
+std::vector<std::pair<int, int>> cut_pairs(const Network& network, const Rectangle& box) {
+  std::vector<std::pair<int, int>> cut;
+  const int side = box.sides[0];
+  for (int first = 0; first < static_cast<int>(box.devices.size()); first += side) {
+    for (int a = first; a < first + side; ++a) {
+      for (int b = a + 1; b < first + side; ++b) {
+        const auto from = box.devices[static_cast<std::size_t>(a)];
+        const auto to = box.devices[static_cast<std::size_t>(b)];
+        if (!way_works(network, from, to) || !way_works(network, to, from)) cut.emplace_back(a, b);
+      }
+    }
+  }
+  return cut;
+}
+
+// Nothing where devices are missing that have not failed.
+std::shared_ptr<const BrokenRectangle> remains_of(const Network& network, const Rectangle& box,
+                                                  const std::vector<std::uint32_t>& reach,
+                                                  const std::vector<DeviceId>& devices) {
+  auto remains = std::make_shared<BrokenRectangle>();
+  remains->sides = box.sides;
+  remains->digits = digits_of(network, box, reach);
+  const auto positions = static_cast<std::size_t>(box.sides[0]);
+  remains->broken.assign(positions, 0);
+  int present = 0;
+  for (std::size_t place = 0; place < box.devices.size(); ++place) {
+    const auto device = box.devices[place];
+    auto& broken = remains->broken[place % positions];
+    const bool is_there = std::binary_search(devices.begin(), devices.end(), device);
+    if (!is_there && network.works(device)) return nullptr;
+    remains->members.push_back(is_there ? present++ : -1);
+    if (!is_there) broken = 1;
+    auto stride = positions;
+    for (std::size_t l = 1; l < box.sides.size() && broken == 0; stride *= static_cast<std::size_t>(box.sides[l++])) {
+      const auto side = static_cast<std::size_t>(box.sides[l]);
+      if (side == 1 || (reach[place % positions] >> l & 1U) == 0) continue;
+      const bool is_last = place / stride % side == side - 1;
+      const auto next = is_last ? place - (side - 1) * stride : place + stride;
+      if (!way_works(network, device, box.devices[next])) broken = 1;
+    }
+  }
+  if (box.sides[0] > 1 && remains->digits[0].kind == DigitKind::full_mesh) remains->cut = cut_pairs(network, box);
+  return remains;
 }
 
 }  // namespace
@@ -124,20 +200,15 @@ GroupShape group_shape(const Network& network, const std::vector<DeviceId>& devi
   GroupShape shape;
   shape.workers = static_cast<int>(devices.size());
   const bool ascending = std::is_sorted(devices.begin(), devices.end());
-  if (ascending) {
-    int stride = 1;
-    shape.sides = rectangle(network.radices(), devices);
-    shape.reach = reach_of(network, devices, shape.sides);
-    for (std::size_t l = 0; l < shape.sides.size(); ++l) {
-      const int side = shape.sides[l];
-      if (side == 1) continue;
-      // The first line, or the first one of a position that reaches along the digit.
-      const auto reaches = [&](std::uint32_t levels) { return (levels >> l & 1U) != 0; };
-      const auto found = std::find_if(shape.reach.begin(), shape.reach.end(), reaches);
-      const int base = found == shape.reach.end() ? 0 : static_cast<int>(found - shape.reach.begin());
-      shape.digits.push_back({side, digit_kind(network, devices, base, stride, side)});
-      stride *= side;
+  const auto box = ascending ? rectangle_around(network.radices(), devices) : Rectangle{};
+  if (!box.sides.empty()) {
+    const auto reach = reach_of(network, box);
+    if (box.devices.size() == devices.size()) {
+      shape.sides = box.sides;
+      shape.reach = reach;
+      shape.digits = digits_of(network, box, reach);
     }
+    if (network.has_failures()) shape.remains = remains_of(network, box, reach, devices);
   }
   int run = 1;  // members of the first one's node, itself included
   while (run < shape.workers &&

@@ -9,6 +9,7 @@
 
 #include "platforms/network.hpp"
 #include "sim/collectives/operation.hpp"
+#include "sim/collectives/switch_tree.hpp"
 #include "sim/core/registry.hpp"
 #include "sim/estimate/alpha_beta.hpp"
 #include "sim/ir/collective_schedule.hpp"
@@ -24,6 +25,18 @@ struct Digit {
   DigitKind kind = DigitKind::switched;
 };
 
+// A full rectangle of addresses, as GroupShape has it, of which failures have taken members, or links that members
+// used.
+struct BrokenRectangle {
+  std::vector<Digit> digits;
+  std::vector<int> sides;
+  std::vector<int> members;  // by place, in order of address; -1 where it is gone
+  // By value of the lowest digit: whether one of its members is gone, or its way along another digit is.
+  std::vector<char> broken;
+  // Pairs of places in one line of the lowest digit, a full mesh, whose cable is gone; the lower one first.
+  std::vector<std::pair<int, int>> cut;
+};
+
 // What an algorithm sees of a group: pure numbers. Members are indexed 0 .. workers-1, dedicated servers follow.
 struct GroupShape {
   int workers = 1;
@@ -35,6 +48,11 @@ struct GroupShape {
   // By value of the lowest digit (a position in a module): bit l is set where such members get at those that differ in
   // digit l without passing other devices. Empty where it is not known.
   std::vector<std::uint32_t> reach;
+  // After failures, of members that stand in order of address; a rectangle that has lost members is no rectangle above.
+  // What is said above is as it was before the failures.
+  std::shared_ptr<const BrokenRectangle> remains;
+  // Where switches are members, behind the servers: what all hang on. Empty for algorithms that are not in_switches.
+  std::shared_ptr<const SwitchTree> tree;
   // Members of one node, where all nodes hold equally many consecutive members; 0 otherwise.
   int node_size = 0;
   // Which of the operation's channels the schedule is for: algorithms may send channels different ways round.
@@ -78,6 +96,8 @@ class CollectiveAlgorithm {
   virtual ~CollectiveAlgorithm() = default;
   // Dedicated server ranks that it needs besides `workers` workers.
   [[nodiscard]] virtual int servers(int workers) const { return 0 * workers; }
+  // Whether switches of the network are members, behind the servers: those of the tree that the workers hang on.
+  [[nodiscard]] virtual bool in_switches() const { return false; }
   // Whether members must stand in order of address (digit-wise algorithms) and not of rank.
   [[nodiscard]] virtual bool by_address() const { return false; }
   [[nodiscard]] virtual bool supports(CollectiveOperation operation) const {

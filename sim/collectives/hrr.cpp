@@ -13,10 +13,15 @@
 //
 // Where positions have rails of t levels the buffer is cut into t parts, which begin with different ones of them; where
 // every position has rails of every level, nothing has to move.
+//
+// Failures: with several levels, routes go round. With one, the positions that have lost a rail or a rank give their
+// segments to the others, so that a segment grows from S/m to S/(m-1), and a cut cable of a module is shared out among
+// the m-2 others that join its ends (RemainingRails).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "sim/collectives/collective.hpp"
 #include "sim/collectives/nested.hpp"
@@ -231,6 +236,157 @@ class RotatingRails final : public CollectiveSchedule {
   std::vector<Phase> phases_;
 };
 
+// One level, of whose positions some have lost a rail, a way to it, or a member: the others hold the buffer among them.
+// All that are left of a module hand each holder its segment; the holders' rails reduce it; then all in reverse.
+// With h holders, one chunk: T = 2 [alpha_mesh + sigma(n) alpha_rail] + 2S/(hB) (1 + rho), where h was m.
+//
+// Where a cable of a module is cut, its segment is spread over those that both its ends are joined to, r of them: each
+// adds a part to what it sends itself, in a step before, and hands a part on in a step behind. The cut costs
+// 2 [alpha_mesh + S/(hrB)], where a detour would send two segments over one cable. (With halving a little more: what is
+// late shares its port with the next step's messages from modules that are not.)
+class RemainingRails final : public CollectiveSchedule {
+ public:
+  RemainingRails(Cube cube, NestedDigit level, std::shared_ptr<const BrokenRectangle> remains, int workers, Bytes bytes)
+      : CollectiveSchedule(workers, bytes), cube_(std::move(cube)), remains_(std::move(remains)) {
+    places_.resize(static_cast<std::size_t>(workers));
+    for (std::size_t place = 0; place < remains_->members.size(); ++place) {
+      const int member = remains_->members[place];
+      if (member >= 0) places_[static_cast<std::size_t>(member)] = static_cast<int>(place);
+    }
+    for (int position = 0; position < cube_.positions; ++position) {
+      if (remains_->broken[static_cast<std::size_t>(position)] == 0) holders_.push_back(position);
+    }
+    for (std::size_t h = 0; h < holders_.size(); ++h) {
+      rails_.push_back(nested_all_reduce(cube_.modules, Bytes(segment(h).size()), {level}));
+    }
+    plan_relays();
+  }
+
+  [[nodiscard]] int steps() const override { return 2 * before() + rails_.front()->steps(); }
+  [[nodiscard]] int stages() const override { return 2 + rails_.front()->stages(); }
+  [[nodiscard]] int stage(int step) const override {
+    if (step < before()) return 0;
+    return step >= steps() - before() ? stages() - 1 : 1 + rails_.front()->stage(step - before());
+  }
+
+  void sends(int step, int member, std::vector<Send>& out) const override {
+    out.clear();
+    const int holder = holder_of(member);
+    if (step >= before() && step < steps() - before()) {
+      if (holder < 0) return;
+      const auto h = static_cast<std::size_t>(holder);
+      rails_[h]->sends(step - before(), module_of(member), out);
+      for (auto& send : out) {
+        send.to = at(send.to, holders_[h]);
+        send.range.begin += segment(h).begin;
+        send.range.end += segment(h).begin;
+      }
+      return;
+    }
+    const int module = module_of(member);
+    if (step < before() - 1) {
+      for (const auto& part : given_[static_cast<std::size_t>(member)]) out.push_back({part.other, part.range, true});
+    } else if (step < before()) {
+      for (std::size_t h = 0; h < holders_.size(); ++h) {
+        const int to = at(module, holders_[h]);
+        if (to != member && !is_cut(member, to)) out.push_back({to, segment(h), true});
+      }
+    } else if (step > steps() - before()) {
+      for (const auto& part : relayed_[static_cast<std::size_t>(member)])
+        out.push_back({part.other, part.range, false});
+    } else if (holder >= 0) {
+      for (int position = 0; position < cube_.positions; ++position) {
+        const int to = at(module, position);
+        if (to < 0 || to == member || is_cut(member, to)) continue;
+        out.push_back({to, segment(static_cast<std::size_t>(holder)), false});
+      }
+    }
+  }
+
+  [[nodiscard]] int receives(int step, int member) const override {
+    const int holder = holder_of(member);
+    if (step >= before() && step < steps() - before()) {
+      return holder < 0 ? 0 : rails_[static_cast<std::size_t>(holder)]->receives(step - before(), module_of(member));
+    }
+    if (step < before() - 1) return static_cast<int>(relayed_[static_cast<std::size_t>(member)].size());
+    if (step > steps() - before()) return static_cast<int>(given_[static_cast<std::size_t>(member)].size());
+    const bool scatters = step < before();
+    if (scatters && holder < 0) return 0;
+    int senders = 0;
+    for (int position = 0; position < cube_.positions; ++position) {
+      const int other = at(module_of(member), position);
+      if (other < 0 || other == member || is_cut(other, member)) continue;
+      if (scatters || holder_of(other) >= 0) ++senders;
+    }
+    return senders;
+  }
+
+ private:
+  struct Part {
+    int other = 0;  // member
+    ByteRange range;
+  };
+
+  [[nodiscard]] int at(int module, int position) const {
+    return remains_->members[static_cast<std::size_t>(module * cube_.positions + position)];
+  }
+  [[nodiscard]] int module_of(int member) const { return places_[static_cast<std::size_t>(member)] / cube_.positions; }
+  // Index into holders_, or -1.
+  [[nodiscard]] int holder_of(int member) const {
+    const int position = places_[static_cast<std::size_t>(member)] % cube_.positions;
+    const auto found = std::lower_bound(holders_.begin(), holders_.end(), position);
+    return found != holders_.end() && *found == position ? static_cast<int>(found - holders_.begin()) : -1;
+  }
+  [[nodiscard]] ByteRange segment(std::size_t h) const {
+    return part_of({0, bytes().count()}, static_cast<std::int64_t>(holders_.size()), static_cast<std::int64_t>(h));
+  }
+
+  // Steps within modules before the rails: relays, if there are any, and the exchange; as many behind them.
+  [[nodiscard]] int before() const { return cut_.empty() ? 1 : 2; }
+  [[nodiscard]] bool is_cut(int from, int to) const { return cut_.contains({from, to}); }
+
+  // A pair that nobody is joined to on both sides is left to the network's routes.
+  void plan_relays() {
+    given_.resize(places_.size());
+    relayed_.resize(places_.size());
+    std::set<std::pair<int, int>> missing;
+    for (const auto& [a, b] : remains_->cut) {
+      missing.insert({a, b});
+      missing.insert({b, a});
+    }
+    for (const auto& [from, to] : missing) {
+      std::vector<int> relays;
+      const int first = from - from % cube_.positions;
+      for (int place = first; place < first + cube_.positions; ++place) {
+        const bool joined =
+            place != from && place != to && !missing.contains({from, place}) && !missing.contains({place, to});
+        if (joined && member_at(place) >= 0) relays.push_back(member_at(place));
+      }
+      if (relays.empty() || member_at(from) < 0 || member_at(to) < 0) continue;
+      cut_.insert({member_at(from), member_at(to)});
+      const int holder = holder_of(member_at(to));
+      if (holder < 0) continue;
+      const auto parts = static_cast<std::int64_t>(relays.size());
+      for (std::size_t i = 0; i < relays.size(); ++i) {
+        const auto part = part_of(segment(static_cast<std::size_t>(holder)), parts, static_cast<std::int64_t>(i));
+        given_[static_cast<std::size_t>(member_at(from))].push_back({relays[i], part});
+        relayed_[static_cast<std::size_t>(relays[i])].push_back({member_at(from), part});
+      }
+    }
+  }
+  [[nodiscard]] int member_at(int place) const { return remains_->members[static_cast<std::size_t>(place)]; }
+
+  std::set<std::pair<int, int>> cut_;       // members, both ways round
+  std::vector<std::vector<Part>> given_;    // by member: to relays, and from them in the end
+  std::vector<std::vector<Part>> relayed_;  // by relay
+
+  Cube cube_;
+  std::shared_ptr<const BrokenRectangle> remains_;
+  std::vector<int> places_;                                       // by member
+  std::vector<int> holders_;                                      // positions, ascending
+  std::vector<std::shared_ptr<const CollectiveSchedule>> rails_;  // among modules, by holder
+};
+
 class Hrr final : public CollectiveAlgorithm {
  public:
   explicit Hrr(std::string rails) : rails_(std::move(rails)) {
@@ -240,13 +396,9 @@ class Hrr final : public CollectiveAlgorithm {
   [[nodiscard]] bool by_address() const override { return true; }
   [[nodiscard]] std::shared_ptr<const CollectiveSchedule> all_reduce(const GroupShape& shape,
                                                                      Bytes bytes) const override {
-    if (shape.digits.empty() && shape.workers > 1) {
-      throw usage_error(fmt::format(
-          "hrr needs ranks that fill a rectangle of the topology's addresses, which these {} do not; choose "
-          "another number of ranks, or use ring",
-          shape.workers));
-    }
-    const auto cube = cube_of(shape);
+    if (auto schedule = around_failures(shape, bytes)) return schedule;
+    if (shape.digits.empty() && shape.workers > 1) throw no_rectangle(shape);
+    const auto cube = cube_of(shape.digits, shape.sides);
     if (reaches_everything(shape, cube)) return without_moves(cube, bytes);
     const auto shifts = shifts_of(shape, cube);
     return side_by_side(shape.workers, bytes, static_cast<int>(shifts.size()), [&](int index, Bytes share) {
@@ -255,17 +407,45 @@ class Hrr final : public CollectiveAlgorithm {
   }
 
  private:
-  [[nodiscard]] Cube cube_of(const GroupShape& shape) const {
-    auto sides = shape.sides;
+  static Error no_rectangle(const GroupShape& shape) {
+    if (shape.remains) {
+      return usage_error(fmt::format(
+          "hrr goes on without lost ranks only where modules are full meshes with one level of rails, and a position "
+          "of "
+          "the module has lost none; the {} ranks that are left have no such place; use ring, or auto, which picks "
+          "among all that take any number of ranks",
+          shape.workers));
+    }
+    return usage_error(
+        fmt::format("hrr needs ranks that fill a rectangle of the topology's addresses, which these {} do not; choose "
+                    "another number of ranks, or use ring",
+                    shape.workers));
+  }
+
+  // Nothing where the schedule stays as it is: nothing has failed, or only what routes go round. Rails of several
+  // levels take turns over all positions, so that none can be left out: their routes go round, too.
+  [[nodiscard]] std::shared_ptr<const CollectiveSchedule> around_failures(const GroupShape& shape, Bytes bytes) const {
+    if (!shape.remains) return nullptr;
+    const auto& [digits, sides, members, broken, cut] = *shape.remains;
+    const auto left = std::count(broken.begin(), broken.end(), 0);
+    if (left == 0 || (left == static_cast<std::ptrdiff_t>(broken.size()) && cut.empty())) return nullptr;
+    if (digits.size() != 2 || digits[0].kind != DigitKind::full_mesh || sides[0] == 1) return nullptr;
+    const auto cube = cube_of(digits, sides);
+    if (cube.rails.empty()) return nullptr;
+    const NestedDigit level{cube.modules, 1, exchange_of(digits[1])};
+    return std::make_shared<RemainingRails>(cube, level, shape.remains, shape.workers, bytes);
+  }
+
+  [[nodiscard]] Cube cube_of(const std::vector<Digit>& digits, std::vector<int> sides) const {
     if (sides.empty()) {
-      for (const auto& digit : shape.digits) sides.push_back(digit.radix);
+      for (const auto& digit : digits) sides.push_back(digit.radix);
     }
     Cube cube;
     if (sides.empty()) return cube;
     cube.positions = sides[0];
-    cube.modules = shape.workers / sides[0];
     cube.radices.assign(sides.begin() + 1, sides.end());
-    auto digit = shape.digits.begin();
+    for (const int radix : cube.radices) cube.modules *= radix;
+    auto digit = digits.begin();
     if (cube.positions > 1 && digit++->kind == DigitKind::ring) cube.module = Exchange::ring;
     for (const int radix : cube.radices) cube.rails.push_back(radix > 1 ? exchange_of(*digit++) : Exchange::direct);
     return cube;

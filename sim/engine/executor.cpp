@@ -623,6 +623,7 @@ void Executor::begin_step(OpId id, int piece, int member, int step) {
     const auto sender = op.members ? Rank{member} : op.ranks.at(member);
     const auto receiver = op.members ? Rank{send.to} : op.ranks.at(send.to);
     const auto slot = new_transfer(id, piece, step, member, send.to, sender, receiver, send.range.size(), send.reduce);
+    transfers_[static_cast<std::size_t>(slot)].cable = send.cable;
     if (schedule.eager() || state.entered[static_cast<std::size_t>(send.to)]) {
       launch(slot);
     } else {
@@ -703,6 +704,7 @@ std::int32_t Executor::new_transfer(OpId id, int piece, int step, int from, int 
   transfer.receiver = receiver;
   transfer.bytes = bytes;
   transfer.reduce = reduce;
+  transfer.cable = LinkId{};
   transfer.flow = -1;
   return slot;
 }
@@ -719,6 +721,10 @@ double& Executor::receive_busy_until(const Transfer& transfer) {
 }
 
 void Executor::route(const Transfer& transfer) {
+  if (transfer.cable.value >= 0) {
+    path_.assign(1, transfer.cable);
+    return;
+  }
   const auto& op = history_.ops[static_cast<std::size_t>(transfer.op)].op;
   const auto from = device_of(op, transfer.sender);
   const auto to = device_of(op, transfer.receiver);
@@ -732,7 +738,7 @@ void Executor::launch(std::int32_t slot) {
   transfer.phase = Transfer::Phase::latency;
   count_active(transfer.op, 1);
   const auto& op = history_.ops[static_cast<std::size_t>(transfer.op)].op;
-  double delay = options_.step_overhead.count();
+  double delay = is_switch(op, transfer.sender) ? 0 : options_.step_overhead.count();  // of software
   if (options_.wait_for_latency) {
     route(transfer);
     delay += network_.route_latency(path_).count() * options_.latency_factor;
@@ -771,7 +777,10 @@ void Executor::flow_arrived(std::int32_t slot) {
   transfer.flow = -1;
   transfer.phase = Transfer::Phase::receiving;
   const auto copy = transfer;  // advancing the sender may grow the pool
-  const double rate = transfer.reduce ? options_.reduce_rate.count() : options_.copy_rate.count();
+  // Switches add and store at line rate.
+  const double rate = is_switch(history_.ops[static_cast<std::size_t>(transfer.op)].op, transfer.receiver) ? 0
+                      : transfer.reduce ? options_.reduce_rate.count()
+                                        : options_.copy_rate.count();
   if (rate > 0 && transfer.bytes > 0) {
     auto& busy_until = receive_busy_until(transfer);
     busy_until = std::max(busy_until, now().count()) + static_cast<double>(transfer.bytes) / rate;

@@ -40,7 +40,8 @@ struct ExecutorOptions {
 
 class Executor final : public Backend::Listener, private Emit {
  public:
-  // `placement[r]` is the device of rank r. The program must outlive the executor.
+  // `placement[r]` is the device of rank r, or the vertex of a switch that is a collective's member. The program must
+  // outlive the executor.
   Executor(Program& program, std::vector<DeviceId> placement, Seconds start, const Network& network, Backend& backend,
            ExecutorOptions options, std::vector<Event> events);
 
@@ -109,6 +110,7 @@ class Executor final : public Backend::Listener, private Emit {
     Rank sender, receiver;          // where ranks stand for several members: those' indices
     std::int64_t bytes = 0;
     bool reduce = false;
+    LinkId cable;  // Send::cable
     std::int32_t flow = -1;
     std::uint32_t generation = 0;
   };
@@ -163,6 +165,9 @@ class Executor final : public Backend::Listener, private Emit {
   void kill_transfer(std::int32_t slot);
   void count_active(OpId id, int change);
   void route(const Transfer& transfer);
+  [[nodiscard]] bool is_switch(const Op& op, Rank rank) const {
+    return device_of(op, rank).value >= network_.devices();
+  }
   [[nodiscard]] std::string describe(OpId id, int index) const;
 
   Program& program_;

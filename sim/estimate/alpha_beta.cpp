@@ -107,10 +107,17 @@ class Wave {
       if (followed && !sends_.empty()) occupied_[channel].senders.push_back(static_cast<std::size_t>(member));
       for (const auto& send : sends_) {
         const auto to = devices_[static_cast<std::size_t>(send.to)];
-        network_.route(from, to, options_.shared_inside ? flow_hash(from, to, channels_[channel].channel) : 0, path_);
-        if (receives_cost()) receive(send);
+        if (send.cable.value >= 0) {
+          path_.assign(1, send.cable);
+        } else {
+          network_.route(from, to, options_.shared_inside ? flow_hash(from, to, channels_[channel].channel) : 0, path_);
+        }
+        // Switches have no software, and add and store at line rate.
+        const bool from_switch = from.value >= network_.devices();
+        if (receives_cost() && to.value < network_.devices()) receive(send);
         if (path_.empty()) continue;
-        latency_ = std::max(latency_, network_.route_latency(path_) * options_.latency_factor + options_.overhead);
+        const auto overhead = from_switch ? Seconds{} : options_.overhead;
+        latency_ = std::max(latency_, network_.route_latency(path_) * options_.latency_factor + overhead);
         add_message(send.range.size(), schedule.repetitions(step), followed || counted_);
       }
     }

@@ -35,6 +35,7 @@ struct Send {
   int to = 0;  // member index
   ByteRange range;
   bool reduce = false;
+  LinkId cable{};  // which it takes, to or from a switch that is a member; else the network's route
 };
 
 class CollectiveSchedule {

@@ -17,7 +17,7 @@ constexpr int kSampledLooks = 2'000'000;
 
 bool alike(const std::vector<Send>& a, const std::vector<Send>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Send& x, const Send& y) {
-    return x.to == y.to && x.reduce == y.reduce && std::abs(x.range.size() - y.range.size()) <= 1;
+    return x.to == y.to && x.reduce == y.reduce && x.cable == y.cable && std::abs(x.range.size() - y.range.size()) <= 1;
   });
 }
 

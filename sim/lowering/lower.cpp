@@ -116,7 +116,8 @@ CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Clu
   for (const auto rank : order) devices.push_back(placement[rank.index()]);
   CollectiveGroup group;
   group.shape = group_shape(cluster, devices, cluster.options().devices_per_node);
-  const int servers = algorithm.servers(workers);
+  if (algorithm.in_switches()) group.shape.tree = std::make_shared<SwitchTree>(switch_tree(cluster, devices));
+  const int servers = static_cast<int>(placement.size()) - workers;
   if (!algorithm.by_address()) {
     group.ranks = RankSet::range(0, workers + servers);
   } else {
@@ -149,7 +150,7 @@ LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluste
   LoweredProgram lowered;
   auto& steps = lowered.steps;
   steps.workers = plan.ranks;
-  steps.servers = algorithm->servers(plan.ranks);
+  steps.servers = static_cast<int>(placement.size()) - plan.ranks;
   steps.group = group.ranks;
   steps.iterations = options.iterations;
   std::vector<std::int32_t> gradient_ready;

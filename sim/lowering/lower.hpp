@@ -41,7 +41,7 @@ struct LoweredProgram {
 // reverse order of declaration.
 [[nodiscard]] std::vector<GradientTensor> gradient_arrival(const Plan& plan);
 
-// `placement[r]` is the device of rank r, dedicated servers after the workers.
+// `placement[r]` is the device of rank r, dedicated servers and switches that are members after the workers.
 [[nodiscard]] LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
                                    const std::vector<DeviceId>& placement, const LoweringOptions& options);
 
@@ -50,7 +50,8 @@ struct LoweredProgram {
 [[nodiscard]] std::unique_ptr<Program> class_program(const std::string& sync, TrainingSteps steps, int classes,
                                                      std::vector<DeviceId> members);
 
-// The members of a collective over all workers in the order that the algorithm wants, servers last, and its shape.
+// The members of a collective over all workers in the order that the algorithm wants, servers and switches last, and
+// its shape.
 struct CollectiveGroup {
   RankSet ranks;
   GroupShape shape;

@@ -21,18 +21,28 @@ ExecutorOptions executor_options(const CollectiveBenchOptions& options) {
   return result;
 }
 
+// Before anything failed; ranks are numbered with those that are lost.
+CollectiveBenchOptions without_failures(CollectiveBenchOptions options) {
+  auto lost = options.cluster.lost_ranks;
+  std::sort(lost.begin(), lost.end());
+  for (const int rank : lost) options.root += rank <= options.root ? 1 : 0;
+  options.cluster = without_failures(std::move(options.cluster));
+  return options;
+}
+
 }  // namespace
 
 CollectiveBench::CollectiveBench(const CollectiveBenchOptions& options)
     : options_(options), algorithm_(Registry<CollectiveAlgorithm>::instance().make(options.algorithm)) {
   const int workers = options.cluster.ranks;
-  auto machine = make_machine(options.cluster, options.placement, algorithm_->servers(workers));
+  auto machine = make_machine(options.cluster, options.placement, *algorithm_);
   cluster_ = std::move(machine.cluster);
   placement_ = std::move(machine.placement);
   group_ = collective_group(*algorithm_, *cluster_, placement_, workers);
   if (options.root < 0 || options.root >= workers) {
     throw usage_error(fmt::format("the root is rank {}: it must be one of 0 to {}", options.root, workers - 1));
   }
+  if (has_failures(options.cluster)) healthy_ = std::make_unique<CollectiveBench>(without_failures(options));
 }
 
 AlphaBetaOptions CollectiveBench::costs() const {
@@ -55,6 +65,7 @@ void CollectiveBench::settle_fidelity(const std::vector<Bytes>& sizes) {
   auto coarsest = Fidelity::flow;
   for (const auto size : sizes) coarsest = std::max(coarsest, fidelity_for("auto", efforts_of(plan(size).pieces)));
   options_.fidelity = to_text(coarsest);
+  if (healthy_) healthy_->options_.fidelity = options_.fidelity;  // one level on both sides of a comparison
 }
 
 CollectivePoint CollectiveBench::run(Bytes size) const {
@@ -79,6 +90,7 @@ CollectivePoint CollectiveBench::run(Bytes size) const {
   CollectivePoint point;
   point.size = size;
   point.time = result.jobs.at(0).makespan;
+  point.healthy = healthy_ ? healthy_->run(size).time : point.time;
   auto whole = request(size);
   whole.chunk = Bytes(0);
   point.alpha_beta = alpha_beta_time(collective_pieces(*Registry<CollectiveAlgorithm>::instance().make(name), whole),

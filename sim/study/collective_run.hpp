@@ -29,6 +29,7 @@ struct CollectiveBenchOptions {
 struct CollectivePoint {
   Bytes size{};            // the larger of what a rank sends and receives
   Seconds time{};          // until the last member is done
+  Seconds healthy{};       // the same before anything failed, by all ranks; `time` where nothing has
   Seconds alpha_beta{};    // what a spreadsheet says of the whole buffer
   BytesPerSecond algbw{};  // size / time
   BytesPerSecond busbw{};  // algbw x busbw_factor
@@ -59,8 +60,9 @@ class CollectiveBench {
   CollectiveBenchOptions options_;
   std::unique_ptr<CollectiveAlgorithm> algorithm_;
   std::unique_ptr<Cluster> cluster_;
-  std::vector<DeviceId> placement_;  // workers, then servers
+  std::vector<DeviceId> placement_;  // workers, then servers and switches (Machine)
   CollectiveGroup group_;
+  std::unique_ptr<CollectiveBench> healthy_;  // where something has failed
 };
 
 // first, first x factor, ... up to and with `last` where it is met.

@@ -6,8 +6,10 @@
 
 namespace tandem {
 
-Machine make_machine(const ClusterOptions& options, const std::string& placement, int servers) {
+Machine make_machine(const ClusterOptions& options, const std::string& placement,
+                     const CollectiveAlgorithm& algorithm) {
   const int lost = static_cast<int>(options.lost_ranks.size());
+  const int servers = algorithm.servers(options.ranks);
   auto whole = options;
   whole.ranks = options.ranks + lost + servers;
   Machine machine;
@@ -18,6 +20,11 @@ Machine make_machine(const ClusterOptions& options, const std::string& placement
     const auto& gone = options.lost_ranks;
     if (std::find(gone.begin(), gone.end(), static_cast<int>(rank)) == gone.end()) {
       machine.placement.push_back(all[rank]);
+    }
+  }
+  if (algorithm.in_switches()) {
+    for (const int vertex : switch_tree(*machine.cluster, machine.placement).switches) {
+      machine.placement.push_back(DeviceId{vertex});
     }
   }
   return machine;

@@ -6,17 +6,20 @@
 #include <vector>
 
 #include "platforms/cluster.hpp"
+#include "sim/collectives/collective.hpp"
 
 namespace tandem {
 
 struct Machine {
   std::unique_ptr<Cluster> cluster;
-  std::vector<DeviceId> placement;  // workers, then dedicated servers
+  // Workers, then what the algorithm has besides: dedicated servers, or switches by their vertices.
+  std::vector<DeviceId> placement;
 };
 
 // Ranks that have failed are placed like all others and then taken out with their devices, so that the others stay
 // where they were. Usage errors.
-[[nodiscard]] Machine make_machine(const ClusterOptions& options, const std::string& placement, int servers);
+[[nodiscard]] Machine make_machine(const ClusterOptions& options, const std::string& placement,
+                                   const CollectiveAlgorithm& algorithm);
 
 [[nodiscard]] bool has_failures(const ClusterOptions& options);
 // The same machine before anything failed.

@@ -308,6 +308,10 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
   if (config.overlap_slowdown == 1) {
     sentences.push_back("computing and communicating do not slow each other down (--overlap-slowdown)");
   }
+  if (Registry<CollectiveAlgorithm>::instance().make(config.algorithm)->in_switches()) {
+    sentences.push_back(
+        "switches can add and multicast, at line rate and with as much memory as it takes (in-network)");
+  }
   for (const auto& [bytes, choice] : setup.lowered.choices) {
     sentences.push_back(fmt::format("'auto' picked {} for all-reduce of {}, by estimate: {}", choice.picked(),
                                     to_text(Bytes(bytes)), to_text(choice)));
@@ -367,7 +371,7 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
       config.trace, [&] { return std::make_unique<ComputeModel>(setup.trace, compute_options(config, setup.trace)); });
 
   const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
-  auto machine = make_machine(config.cluster, config.placement, algorithm->servers(config.cluster.ranks));
+  auto machine = make_machine(config.cluster, config.placement, *algorithm);
   setup.cluster = std::move(machine.cluster);
   setup.placement = std::move(machine.placement);
 

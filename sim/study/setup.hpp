@@ -14,7 +14,7 @@ struct Setup {
   Trace trace;
   std::unique_ptr<ComputeModel> compute;  // refers to `trace`
   std::unique_ptr<Cluster> cluster;
-  std::vector<DeviceId> placement;  // workers, then dedicated servers
+  std::vector<DeviceId> placement;  // workers, then servers and switches (Machine)
   Plan plan;
   LoweredProgram lowered;
   Efforts efforts;

@@ -1,5 +1,10 @@
 """tandem topology and tandem collective."""
 
+import csv
+import io
+
+import h5py
+
 import program
 
 
@@ -102,6 +107,43 @@ class Collective(program.Case):
         self.bad(2, "collective", "--operation", "gather", "--algorithm", "tree", "--ranks", "4", "--root", "4",
                  says=["--root is '4'", "0 to 3"])
         self.bad(2, "collective", "--operation", "all-to-all", "--algorithm", "ring", says=["these do:", "pairwise"])
+
+    def test_the_healthy_time_stands_beside_the_degraded_one(self):
+        options = ["collective", "--topology", "mesh-rail-cube:m=4,n=4", "--ranks", "16", "--algorithm", "hrr", "-b",
+                   "1MiB", "-e", "4MiB"]
+        failure = ["--failure", "switch:rail switch (*;2)"]
+        healthy = self.good_json(*options)
+        degraded = self.good_json(*options, *failure)
+        self.assertEqual([row["healthy_time_s"] for row in healthy], [row["time_s"] for row in healthy])
+        self.assertEqual([row["healthy_time_s"] for row in degraded], [row["time_s"] for row in healthy])
+        for row in degraded:
+            self.assertGreater(row["time_s"], row["healthy_time_s"])
+        self.assertNotIn("healthy", self.good(*options))
+        lines = self.good(*options, *failure).splitlines()
+        self.assertIn("healthy (us)", lines[1])
+        self.assertEqual(lines[2].split()[-1], f"{healthy[0]['time_s'] * 1e6:.2f}")
+        rows = list(csv.DictReader(io.StringIO(self.good(*options, *failure, "--format", "csv", "--output", "c.h5"))))
+        self.assertEqual([float(row["healthy_time_s"]) for row in rows], [row["healthy_time_s"] for row in degraded])
+        with h5py.File(self.path / "c.h5") as file:
+            self.assertEqual(list(file["runs/healthy_time_s"]), [row["healthy_time_s"] for row in degraded])
+            self.assertEqual(list(file["runs/size_bytes"]), [1 << 20, 1 << 21, 1 << 22])
+            self.assertEqual(file["runs/healthy_time_s"].attrs["unit"].decode(), "s")
+            self.assertIn("rail switch (*;2)", file.attrs["option_failure"].decode())
+        lost = self.good_json(*options, "--failure", "rank:5")[0]
+        self.assertEqual(lost["healthy_time_s"], healthy[0]["time_s"])
+
+    def test_switches_that_reduce(self):
+        options = ["collective", "--topology", "star", "--ranks", "8", "-b", "64MiB", "-e", "64MiB",
+                   "--link-bandwidth", "12.5GBps", "--link-latency", "1us", "--chunk", "1MiB"]
+        row = self.good_json(*options, "--algorithm", "in-network")[0]
+        expected = (64 + 1) * (1e-6 + 2 ** 20 / 12.5e9)
+        self.assertAlmostEqual(row["time_s"], expected, delta=1e-9 * expected)
+        auto = self.good_json(*options, "--algorithm", "auto")[0]
+        self.assertGreater(auto["time_s"], row["time_s"])
+        refusals = {one["algorithm"]: one.get("refusal") for one in auto["candidates"]}
+        self.assertIn("asked for by name", refusals["in-network"])
+        self.bad(2, "collective", "--topology", "torus:dims=4x2", "--ranks", "8", "--algorithm", "in-network",
+                 says=["no way over switches alone", "star, leaf-spine, fat-tree"])
 
     def test_auto_says_what_it_picked_and_why(self):
         options = ["collective", "--algorithm", "auto", "--topology", "torus:dims=8x4", "--ranks", "32", "-b", "4KiB",

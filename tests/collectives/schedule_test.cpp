@@ -12,7 +12,7 @@
 #include <optional>
 #include <set>
 
-#include "platforms/topology.hpp"
+#include "platforms/cluster.hpp"
 #include "sim/collectives/collective.hpp"
 #include "sim/core/error.hpp"
 
@@ -163,11 +163,14 @@ class Definition {
   [[nodiscard]] std::vector<std::int16_t> owners() const {
     std::vector<std::int16_t> owners(static_cast<std::size_t>(size()), kUndefined);
     if (operation_ == CollectiveOperation::all_reduce || operation_ == CollectiveOperation::all_to_all) return owners;
-    const auto least = size() / schedule_.members();
+    std::int64_t parts = 0;
+    for (int m = 0; m < schedule_.members(); ++m) parts += schedule_.contributes(m) ? 1 : 0;
+    const auto least = size() / parts;
     for (int m = 0; m < schedule_.members(); ++m) {
       const auto own = schedule_.own(m);
-      EXPECT_GE(own.size(), least);
-      EXPECT_LE(own.size(), least + (size() % schedule_.members() == 0 ? 0 : 1));
+      const bool contributes = schedule_.contributes(m);
+      EXPECT_GE(own.size(), contributes ? least : 0);
+      EXPECT_LE(own.size(), contributes ? least + (size() % parts == 0 ? 0 : 1) : 0);
       for (auto b = own.begin; b < own.end; ++b) {
         EXPECT_EQ(owners[static_cast<std::size_t>(b)], kUndefined) << "byte " << b << " has two owners";
         owners[static_cast<std::size_t>(b)] = static_cast<std::int16_t>(m);
@@ -204,11 +207,26 @@ void expect_complete(const CollectiveSchedule& schedule, const std::string& what
   }
 }
 
+// Of the first `workers` devices.
+std::shared_ptr<const SwitchTree> tree_on(const std::string& topology, int workers) {
+  const auto network = make_topology(topology, {workers, BytesPerSecond(1e9), Seconds(1e-6)});
+  std::vector<DeviceId> devices;
+  for (int i = 0; i < workers; ++i) devices.push_back(DeviceId{i});
+  return std::make_shared<SwitchTree>(switch_tree(*network, devices));
+}
+
 GroupShape plain(int workers) {
   GroupShape shape;
   shape.workers = workers;
   shape.node_size = 1;
   if (workers > 1) shape.digits = {{workers, DigitKind::switched}};
+  return shape;
+}
+
+// With the switch of a star where the algorithm has switches as members.
+GroupShape plain_for(const CollectiveAlgorithm& algorithm, int workers) {
+  auto shape = plain(workers);
+  if (algorithm.in_switches()) shape.tree = tree_on("star", workers);
   return shape;
 }
 
@@ -250,7 +268,7 @@ void expect_all_complete(int n, int bytes) {
       if (!algorithm->supports(operation)) continue;
       const std::set<int> roots{0, has_root(operation) ? n / 2 : 0, has_root(operation) ? n - 1 : 0};
       for (const int root : roots) {
-        expect_complete(*algorithm->schedule(operation, plain(n), Bytes(bytes), root),
+        expect_complete(*algorithm->schedule(operation, plain_for(*algorithm, n), Bytes(bytes), root),
                         fmt::format("{} {} n={} bytes={} root={}", to_text(operation), name, n, bytes, root), operation,
                         root);
       }
@@ -306,6 +324,26 @@ TEST(CollectiveContract, EveryContributionExactlyOnceOnNativeNetworks) {
   }
 }
 
+TEST(CollectiveContract, EveryContributionExactlyOnceInSwitches) {
+  const auto algorithm = algorithms().make("in-network");
+  for (const auto& [topology, workers] :
+       {std::pair{"leaf-spine:leaves=4,down=4", 16}, std::pair{"leaf-spine:leaves=4,down=4", 6},
+        std::pair{"fat-tree:k=4", 16}, std::pair{"fat-tree:k=4", 7}, std::pair{"dragonfly:p=2,a=4,h=2", 72},
+        std::pair{"slim-fly:q=5", 100}, std::pair{"jellyfish:switches=10,degree=4,t=2", 20}}) {
+    auto shape = plain(workers);
+    shape.tree = tree_on(topology, workers);
+    for (const auto operation : collective_operations()) {
+      if (!algorithm->supports(operation)) continue;
+      for (const int bytes : {0, 3, 241}) {
+        for (const int root : {0, has_root(operation) ? workers - 2 : 0}) {
+          expect_complete(*algorithm->schedule(operation, shape, Bytes(bytes), root),
+                          fmt::format("{} on {}, {} bytes", to_text(operation), topology, bytes), operation, root);
+        }
+      }
+    }
+  }
+}
+
 // Part of the machine: whole modules keep their turns over the levels, some positions alone have no rails of the
 // others.
 TEST(CollectiveContract, RotatingRailsOnPartOfTheMachine) {
@@ -325,6 +363,76 @@ TEST(CollectiveContract, RotatingRailsOnPartOfTheMachine) {
   EXPECT_THROW((void)hrr->all_reduce(part([](int i) { return i % 2 == 0; }), Bytes(99)), Error);
   EXPECT_THROW((void)hrr->all_reduce(part([](int i) { return i % 4 == 3; }), Bytes(99)), Error);
   EXPECT_THROW((void)hrr->all_reduce(part([](int i) { return i != 5; }), Bytes(99)), Error);
+}
+
+// After failures, in what is left of the machine.
+GroupShape after(const std::string& topology, const std::string& failures, const std::vector<int>& lost = {}) {
+  ClusterOptions options;
+  options.topology = topology;
+  options.ranks = 1;
+  if (!failures.empty()) options.failures = parse_failures(failures);
+  Cluster cluster(options);
+  std::vector<DeviceId> devices;
+  for (int i = 0; i < cluster.devices(); ++i) {
+    if (std::find(lost.begin(), lost.end(), i) == lost.end()) devices.push_back(DeviceId{i});
+  }
+  for (const int device : lost) cluster.fail_device(DeviceId{device});
+  return group_shape(cluster, devices, 1);
+}
+
+TEST(CollectiveContract, RotatingRailsAroundFailures) {
+  const std::string rail = "switch:rail switch (*;1)";
+  struct Failed {
+    const char* topology;
+    std::string failures;
+    std::vector<int> lost;
+  };
+  for (const char* name : {"hrr", "hrr:rails=ring", "hrr:rails=direct"}) {
+    for (const auto& [topology, failures, lost] :
+         {Failed{"mesh-rail-cube:m=4,n=4", rail, {}}, Failed{"mesh-rail-cube:m=4,n=4", "link:0", {}},
+          Failed{"mesh-rail-cube:m=4,n=4", rail + ",switch:rail switch (*;2)", {}},
+          Failed{"mesh-rail-cube:m=4,n=3", "link:device 4 (1;0) -> rail switch (*;0)", {}},
+          Failed{"mesh-rail-cube:m=4,n=4", "", {5}}, Failed{"mesh-rail-cube:m=4,n=4", rail, {0, 14}},
+          Failed{"mesh-rail-cube:m=4,n=4", "link:0,link:2," + rail, {}},
+          Failed{"mesh-rail-cube:m=5,n=3", "link:0", {3}},
+          Failed{"mesh-rail-cube:m=5,n=3", "link:0,link:2,link:4," + rail, {}},
+          Failed{"mesh-rail-cube:m=3,n=2", "link:0,link:2", {}}, Failed{"mesh-rail-cube:m=2,n=3", "link:0", {}},
+          Failed{"mesh-rail-cube:m=2,n=5", "", {3}}, Failed{"mesh-rail-cube:m=4,n=4x4", "link:0", {}},
+          Failed{"mesh-clos-rails:m=4,n=4", "", {9}}}) {
+      for (const int bytes : {0, 3, 241}) {
+        expect_complete(*algorithms().make(name)->all_reduce(after(topology, failures, lost), Bytes(bytes)),
+                        fmt::format("{} on {} without {} and {} ranks", name, topology, failures, lost.size()));
+      }
+    }
+  }
+  // Every position has lost a rank, and levels that take turns need them all.
+  for (const auto& [topology, lost] : {std::pair{"mesh-rail-cube:m=4,n=4", std::vector{0, 5, 10, 15}},
+                                       std::pair{"mesh-rail-cube:m=4,n=4x4", std::vector{9}}}) {
+    try {
+      (void)algorithms().make("hrr")->all_reduce(after(topology, "", lost), Bytes(8));
+      ADD_FAILURE() << topology;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_NE(std::string(error.what()).find("use ring"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(CollectiveShape, IsTheNetworksNotItsFailures) {
+  const auto whole = after("mesh-rail-cube:m=4,n=4", "");
+  EXPECT_FALSE(whole.remains);
+  const auto cut = after("mesh-rail-cube:m=4,n=4", "switch:rail switch (*;1),link:0");
+  EXPECT_EQ(cut.sides, whole.sides);
+  EXPECT_EQ(cut.reach, whole.reach);
+  EXPECT_EQ(cut.digits[0].kind, DigitKind::full_mesh);
+  ASSERT_TRUE(cut.remains);
+  EXPECT_EQ(cut.remains->broken, (std::vector<char>{0, 1, 0, 0}));
+  const auto lost = after("mesh-rail-cube:m=4,n=4", "", {6});
+  EXPECT_TRUE(lost.digits.empty());
+  EXPECT_EQ(lost.remains->sides, whole.sides);
+  EXPECT_EQ(lost.remains->members[6], -1);
+  EXPECT_EQ(lost.remains->members[7], 6);
+  EXPECT_EQ(lost.remains->broken, (std::vector<char>{0, 0, 1, 0}));
 }
 
 TEST(CollectiveContract, EveryOperationHasAnAlgorithm) {
@@ -459,6 +567,52 @@ TEST(CollectiveBytes, AllPortsShareTheRingsLoad) {
 TEST(CollectiveBytes, ParameterServer) {
   const auto outcome = carry_out(*algorithms().make("parameter-server:servers=2")->all_reduce(plain(4), Bytes(100)));
   EXPECT_EQ(outcome.sent, (std::vector<std::int64_t>{100, 100, 100, 100, 200, 200}));
+}
+
+// What each cable of the tree carries: a rank's the buffer up and the buffer down, an uplink the same however many
+// ranks lie below it.
+TEST(CollectiveBytes, SwitchesThatAddSendTheBufferOnce) {
+  auto shape = plain(16);
+  shape.tree = tree_on("fat-tree:k=4", 16);
+  const auto algorithm = algorithms().make("in-network");
+  const auto sent = [&](CollectiveOperation operation) {
+    return carry_out(*algorithm->schedule(operation, shape, Bytes(160), 5), operation, 5).sent;
+  };
+  // Sixteen ranks, then the switches by their places in the network: eight edges, one aggregation a pod, one core.
+  ASSERT_EQ(shape.tree->switches.size(), 8u + 4 + 1);
+  const auto expect = [&](CollectiveOperation operation, std::int64_t rank, std::int64_t edge, std::int64_t aggregation,
+                          std::int64_t core) {
+    const auto bytes = sent(operation);
+    for (std::size_t m = 0; m < bytes.size(); ++m) {
+      EXPECT_EQ(bytes[m], m < 16 ? rank : m < 24 ? edge : m < 28 ? aggregation : core) << to_text(operation) << m;
+    }
+  };
+  expect(CollectiveOperation::all_reduce, 160, 160 + 2 * 160, 160 + 2 * 160, 4 * 160);
+  expect(CollectiveOperation::reduce_scatter, 160, 160 + 2 * 10, 160 + 2 * 20, 4 * 40);
+  expect(CollectiveOperation::all_gather, 10, 20 + 2 * 150, 40 + 2 * 140, 4 * 120);
+  const auto broadcast = sent(CollectiveOperation::broadcast);
+  EXPECT_EQ(broadcast[5], 160);
+  EXPECT_EQ(std::accumulate(broadcast.begin(), broadcast.end(), std::int64_t{0}), 28 * 160);  // all cables of the tree
+}
+
+TEST(SwitchTree, IsTheShallowestAndSaysWhereThereIsNone) {
+  EXPECT_EQ(tree_on("star", 5)->switches, (std::vector<int>{5}));
+  EXPECT_EQ(tree_on("star", 1)->switches.size(), 0u);
+  EXPECT_EQ(tree_on("leaf-spine:leaves=4,down=4", 4)->switches, (std::vector<int>{16}));  // one leaf
+  const auto tree = tree_on("leaf-spine:leaves=4,down=4", 16);
+  EXPECT_EQ(tree->switches, (std::vector<int>{16, 17, 18, 19, 20}));  // all leaves, the first spine
+  EXPECT_EQ(tree->nodes[20].parent, -1);
+  EXPECT_EQ(tree->nodes[3].depth, 2);
+  for (const char* topology : {"torus:dims=4x4", "mesh-rail-cube:m=4,n=4", "bcube:n=4,k=1"}) {
+    try {
+      (void)tree_on(topology, 16);
+      ADD_FAILURE() << topology;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_NE(std::string(error.what()).find("no way over switches alone leads from device 0"), std::string::npos)
+          << error.what();
+    }
+  }
 }
 
 TEST(CollectiveBytes, HalvesOfAnAllReduceSendTheirShareOnce) {

@@ -301,6 +301,83 @@ TEST(DoubleBinaryTree, IsBoundByTheBusiestPortAndAFewLatencies) {
   }
 }
 
+// -------------------------------------------------------------------------------- switches that add
+
+// d cables from a rank to the root of the tree, K chunks: (K + 2d - 1) (alpha + S/(KB)). A switch has no overhead, so
+// that a rank's step is the slowest, and only the first chunk's steps among switches are shorter.
+TEST(ClosedFormInNetwork, TakesTheBufferOnceAndAFewChunks) {
+  constexpr std::int64_t kLarge = 64'000'000;
+  struct Tree {
+    const char* topology;
+    int workers, depth;
+  };
+  for (const auto& [topology, workers, depth] :
+       {Tree{"star", 2, 1}, Tree{"star", 8, 1}, Tree{"star", 100, 1}, Tree{"leaf-spine:leaves=4,down=4", 16, 2},
+        Tree{"leaf-spine:leaves=8,down=8,up=2", 64, 2}, Tree{"fat-tree:k=4", 16, 3}, Tree{"fat-tree:k=8", 128, 3}}) {
+    const auto network = make_topology(topology, {workers, BytesPerSecond(kBandwidth), Seconds(kLatency)});
+    for (const int chunks : {1, 2, 64}) {
+      const double part = static_cast<double>(kLarge) / chunks / kBandwidth;
+      for (const double overhead : {0.0, kOverhead}) {
+        ExecutorOptions options;
+        options.step_overhead = Seconds(overhead);
+        options.reduce_rate = BytesPerSecond(0);
+        const double time =
+            all_reduce_time(*network, "in-network", Bytes(kLarge), options, workers, Bytes(kLarge / chunks));
+        const double expected = (chunks + 2 * depth - 1) * (kLatency + part) + chunks * overhead;
+        EXPECT_NEAR(time, expected, 1e-9 * expected) << topology << ", " << chunks << " chunks, overhead " << overhead;
+        if (chunks == 64 && overhead == 0) {
+          std::printf("in-network on %s, %d ranks, 64 chunks: %.4f of S/B\n", topology, workers,
+                      time / (kLarge / kBandwidth));
+        }
+      }
+    }
+  }
+}
+
+TEST(ClosedFormInNetwork, OtherOperations) {
+  constexpr std::int64_t kLarge = 64'000'000;
+  const auto network = star(8, kBandwidth, kLatency);
+  const double whole = static_cast<double>(kLarge) / kBandwidth;
+  const auto time = [&](CollectiveOperation operation) {
+    return collective_time(*network, "in-network", {operation, {}, Bytes(kLarge), 1, Bytes(0), 3}, 8);
+  };
+  EXPECT_NEAR(time(CollectiveOperation::reduce_scatter), 2 * kLatency + whole + whole / 8, 1e-9 * whole);
+  EXPECT_NEAR(time(CollectiveOperation::all_gather), 2 * kLatency + whole / 8 + whole * 7 / 8, 1e-9 * whole);
+  EXPECT_NEAR(time(CollectiveOperation::broadcast), 2 * kLatency + 2 * whole, 1e-9 * whole);
+}
+
+// The buffer once up and once down on every cable of the tree, and nothing on any other: not the sum of what lies
+// below.
+TEST(InNetwork, LoadsEveryCableOfTheTreeAlike) {
+  for (const auto& [topology, cables] : {std::pair{"star:devices=8", 8u}, std::pair{"fat-tree:k=4", 16u + 8 + 4},
+                                         std::pair{"leaf-spine:leaves=8,down=8,up=2", 64u + 8}}) {
+    const auto network = build(topology);
+    const auto result = run_collective(*network, "in-network",
+                                       {CollectiveOperation::all_reduce, {}, Bytes(kBytes), 1, Bytes(kBytes / 4), 0},
+                                       network->devices());
+    EXPECT_EQ(result.links.size(), 2 * cables) << topology;
+    for (const auto& use : result.links) EXPECT_EQ(use.bytes, kBytes) << topology;
+  }
+}
+
+// An oversubscribed network halves what a ring gets across; a tree takes one of a leaf's uplinks, at full rate.
+TEST(InNetwork, NeedsOneUplinkALeaf) {
+  const auto time = [](const char* topology) {
+    const auto network = build(topology, 0);
+    return all_reduce_time(*network, "in-network", Bytes(kBytes), {}, 16, Bytes(kBytes / 64));
+  };
+  EXPECT_EQ(time("leaf-spine:leaves=4,down=4,up=1"), time("leaf-spine:leaves=4,down=4,up=4"));
+}
+
+// Software that adds slowly is a worker's, not a switch's.
+TEST(InNetwork, AddsAtLineRate) {
+  ExecutorOptions slow;
+  slow.reduce_rate = BytesPerSecond(1e6);
+  const auto network = star(4, kBandwidth, kLatency);
+  const double time = all_reduce_time(*network, "in-network", Bytes(kBytes), slow);
+  EXPECT_NEAR(time, 2 * (kLatency + kBytes / kBandwidth), 1e-9);
+}
+
 TEST(DoubleBinaryTree, OfOneByteCostsTwoLatenciesALevel) {
   for (const auto& [p, depth] : {std::pair{2, 1}, std::pair{4, 2}, std::pair{8, 3}, std::pair{64, 6}}) {
     const double time =

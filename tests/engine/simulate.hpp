@@ -37,28 +37,47 @@ inline RunOptions mutated_options() {
   return options;
 }
 
-// An operation of the first `workers` devices, dedicated servers behind them. `request` lacks a shape.
+// The first `workers` devices, and behind them what the algorithm has besides: dedicated servers or switches.
+inline std::vector<DeviceId> members_of(const Network& network, const CollectiveAlgorithm& algorithm, int workers) {
+  auto members = in_order(workers + algorithm.servers(workers));
+  if (algorithm.in_switches()) {
+    for (const int vertex : switch_tree(network, in_order(workers)).switches) members.push_back(DeviceId{vertex});
+  }
+  return members;
+}
+
+inline GroupShape shape_of(const Network& network, const CollectiveAlgorithm& algorithm, int workers) {
+  auto shape = group_shape(network, in_order(workers), devices_per_node(network));
+  if (algorithm.in_switches()) shape.tree = std::make_shared<SwitchTree>(switch_tree(network, in_order(workers)));
+  return shape;
+}
+
+// An operation of the members_of. `request` lacks a shape.
 inline Op collective_op(const Network& network, const std::string& algorithm, CollectiveRequest request, int workers,
                         const ExecutorOptions& options = {}) {
   const auto plugin = Registry<CollectiveAlgorithm>::instance().make(algorithm);
-  const int ranks = workers + plugin->servers(workers);
-  request.shape = group_shape(network, in_order(workers), devices_per_node(network));
+  const auto members = members_of(network, *plugin, workers);
+  request.shape = shape_of(network, *plugin, workers);
   Op op;
   op.kind = Op::Kind::collective;
   op.name = algorithm;
-  op.ranks = RankSet::range(0, ranks);
-  op.pieces = plan_collective(*plugin, request, {network, in_order(ranks), {options.step_overhead}}).pieces;
+  op.ranks = RankSet::range(0, static_cast<int>(members.size()));
+  op.pieces = plan_collective(*plugin, request, {network, members, {options.step_overhead}}).pieces;
   return op;
+}
+
+inline RunResult run_collective(const Network& network, const std::string& algorithm, const CollectiveRequest& request,
+                                int workers, const ExecutorOptions& options = {}) {
+  const auto op = collective_op(network, algorithm, request, workers, options);
+  const auto members = members_of(network, *Registry<CollectiveAlgorithm>::instance().make(algorithm), workers);
+  StaticProgram program(op.ranks.size(), {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}},
+                        {op});
+  return run({{&program, members, Seconds(0), options, {}}}, network, mutated_options());
 }
 
 inline double collective_time(const Network& network, const std::string& algorithm, const CollectiveRequest& request,
                               int workers, const ExecutorOptions& options = {}) {
-  const auto op = collective_op(network, algorithm, request, workers, options);
-  const int ranks = op.ranks.size();
-  StaticProgram program(ranks, {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
-  return run({{&program, in_order(ranks), Seconds(0), options, {}}}, network, mutated_options())
-      .jobs[0]
-      .makespan.count();
+  return run_collective(network, algorithm, request, workers, options).jobs[0].makespan.count();
 }
 
 inline double all_reduce_time(const Network& network, const std::string& algorithm, Bytes bytes,
