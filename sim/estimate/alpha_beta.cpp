@@ -49,7 +49,10 @@ class Wave {
         options_(options),
         step_loads_{Loads(network), Loads(network)},
         wave_loads_{Loads(network), Loads(network)},
-        occupied_(channels_.size()) {}
+        occupied_(channels_.size()) {
+    if (!options_.shared_inside) return;
+    for (const auto& channel : channels_) clocks_.emplace_back(static_cast<std::size_t>(channel.schedule->members()));
+  }
 
   // `followed`: find out, too, how long the wave holds up the next one. `counted`: what each link carries, too.
   void run(bool followed, bool counted) {
@@ -66,9 +69,20 @@ class Wave {
       for (std::size_t c = 0; c < channels_.size(); ++c) {
         if (step < channels_[c].schedule->steps()) add_step(c, step, followed);
       }
-      const auto time = latency_ * repetitions_ + std::max(slowest_message_, longest(step_loads_)) + longest_receive();
-      total_ += time;
-      if (followed) occupy(step, time);
+      if (options_.shared_inside) {
+        advance_clocks();
+        if (followed) {
+          occupy(step, [&](std::size_t channel, std::size_t member) {
+            return clocks_[channel][member].next - clocks_[channel][member].ready;
+          });
+        }
+        settle_clocks();
+      } else {
+        const auto time =
+            latency_ * repetitions_ + std::max(slowest_message_, longest(step_loads_)) + longest_receive();
+        total_ += time;
+        if (followed) occupy(step, [&](std::size_t, std::size_t) { return time; });
+      }
     }
   }
 
@@ -98,6 +112,53 @@ class Wave {
     Seconds longest{};                 // of all members and stages so far
   };
 
+  // When a member is through its steps so far, and through the one that is looked at.
+  struct Clock {
+    Seconds ready{};
+    Seconds next{};
+  };
+  struct Message {
+    std::size_t channel = 0;
+    std::size_t from = 0;
+    std::size_t to = 0;
+    std::size_t path_begin = 0;  // in paths_
+    std::size_t path_end = 0;
+    Seconds latency{};  // of all repetitions
+    Seconds receive{};  // what the receiver does with it
+  };
+
+  // A step is no barrier: a member goes on when its own messages of the step have come and gone. A message takes as
+  // long as the most loaded link of its path needs for the step's load.
+  void advance_clocks() {
+    for (const auto& message : messages_of_step_) {
+      auto& clocks = clocks_[message.channel];
+      Seconds transfer{};
+      for (std::size_t i = message.path_begin; i < message.path_end; ++i) {
+        transfer = std::max(transfer, Bytes(step_loads_[0].on(paths_[i])) /
+                                          (network_.link(paths_[i]).bandwidth * options_.bandwidth_factor));
+      }
+      const auto end = clocks[message.from].ready + message.latency + transfer;
+      clocks[message.from].next = std::max(clocks[message.from].next, end);
+      clocks[message.to].next = std::max(clocks[message.to].next, end);
+    }
+    // One after another, behind the last that came: late, if anything.
+    for (const auto& message : messages_of_step_) {
+      if (message.receive.count() > 0) clocks_[message.channel][message.to].next += message.receive;
+    }
+    messages_of_step_.clear();
+    paths_.clear();
+  }
+
+  void settle_clocks() {
+    for (auto& clocks : clocks_) {
+      for (auto& clock : clocks) {
+        clock.next = std::max(clock.next, clock.ready);
+        clock.ready = clock.next;
+        total_ = std::max(total_, clock.ready);
+      }
+    }
+  }
+
   void add_step(std::size_t channel, int step, bool followed) {
     const auto& schedule = *channels_[channel].schedule;
     repetitions_ = std::max(repetitions_, schedule.repetitions(step));
@@ -114,10 +175,17 @@ class Wave {
         }
         // Switches have no software, and add and store at line rate.
         const bool from_switch = from.value >= network_.devices();
-        if (receives_cost() && to.value < network_.devices()) receive(send);
-        if (path_.empty()) continue;
+        const auto receive_time = to.value < network_.devices() ? receive(send) : Seconds{};
         const auto overhead = from_switch ? Seconds{} : options_.overhead;
-        latency_ = std::max(latency_, network_.route_latency(path_) * options_.latency_factor + overhead);
+        const auto latency = network_.route_latency(path_) * options_.latency_factor + overhead;
+        if (options_.shared_inside) {
+          messages_of_step_.push_back({channel, static_cast<std::size_t>(member), static_cast<std::size_t>(send.to),
+                                       paths_.size(), paths_.size() + path_.size(),
+                                       latency * schedule.repetitions(step), receive_time});
+          paths_.insert(paths_.end(), path_.begin(), path_.end());
+        }
+        if (path_.empty()) continue;
+        latency_ = std::max(latency_, latency);
         add_message(send.range.size(), schedule.repetitions(step), followed || counted_);
       }
     }
@@ -126,9 +194,12 @@ class Wave {
   [[nodiscard]] bool receives_cost() const {
     return options_.reduce_rate.count() > 0 || options_.copy_rate.count() > 0;
   }
-  void receive(const Send& send) {
+  Seconds receive(const Send& send) {
     const auto rate = send.reduce ? options_.reduce_rate : options_.copy_rate;
-    if (rate.count() > 0) receive_[static_cast<std::size_t>(send.to)] += Bytes(send.range.size()) / rate;
+    if (rate.count() == 0) return {};
+    const auto time = Bytes(send.range.size()) / rate;
+    receive_[static_cast<std::size_t>(send.to)] += time;
+    return time;
   }
   [[nodiscard]] Seconds longest_receive() const {
     return receive_.empty() ? Seconds{} : *std::max_element(receive_.begin(), receive_.end());
@@ -156,7 +227,9 @@ class Wave {
     }
   }
 
-  void occupy(int step, Seconds time) {
+  // `time(channel, member)` is that of the step.
+  template <class Time>
+  void occupy(int step, const Time& time) {
     for (std::size_t c = 0; c < channels_.size(); ++c) {
       auto& occupied = occupied_[c];
       const auto& schedule = *channels_[c].schedule;
@@ -166,7 +239,7 @@ class Wave {
         occupied.members.assign(static_cast<std::size_t>(schedule.members()), Seconds{});
       }
       for (const auto member : occupied.senders) {
-        occupied.members[member] += time;
+        occupied.members[member] += time(c, member);
         occupied.longest = std::max(occupied.longest, occupied.members[member]);
       }
     }
@@ -186,9 +259,12 @@ class Wave {
   // inside are shared.
   Loads step_loads_[2];
   Loads wave_loads_[2];
-  std::vector<Occupied> occupied_;      // by channel
-  std::vector<Seconds> receive_;        // of the step, by member; empty where receiving is free
-  std::vector<std::int64_t> messages_;  // by link, where counted
+  std::vector<std::vector<Clock>> clocks_;  // by channel and member, where links inside are shared
+  std::vector<Message> messages_of_step_;   // the same
+  std::vector<LinkId> paths_;               // of those
+  std::vector<Occupied> occupied_;          // by channel
+  std::vector<Seconds> receive_;            // of the step, by member; empty where receiving is free
+  std::vector<std::int64_t> messages_;      // by link, where counted
   bool counted_ = false;
   int repetitions_ = 1;  // of the step
   std::int64_t bytes_ = 0;

@@ -25,6 +25,9 @@ struct AlphaBetaOptions {
 //
 // Steps that repeat are looked at once (sim/ir/folded_schedule.hpp).
 //
+// With `shared_inside` a step is no barrier, as in the engine: every member has a clock of its own, and a message takes
+// as long as the most loaded link of its path needs for the step's load.
+//
 // Chunks of a channel follow each other: the first one costs all its steps, and each one behind it what holds it up
 // most, the steps in which one member sends within one stage, or all bytes of a chunk on one link.
 [[nodiscard]] Seconds alpha_beta_time(const std::vector<CollectivePiece>& pieces, const Network& network,
