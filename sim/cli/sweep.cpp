@@ -191,7 +191,7 @@ std::vector<JournalEntry> open_journal(Journal& journal, const JournalHeader& he
   std::set<std::int64_t> there;
   for (const auto& entry : content.entries) there.insert(entry.run);
   const auto all = content.header->shard.share_of(content.header->runs);
-  if (const auto count = static_cast<std::int64_t>(there.size()); count < all) {
+  if (const auto count = static_cast<std::int64_t>(there.size()); count > 0 && count < all) {
     throw input_error(fmt::format(
         "{} is there, with {} runs of an interrupted sweep: --resume goes on with it; take it away to begin "
         "anew",
@@ -202,7 +202,8 @@ std::vector<JournalEntry> open_journal(Journal& journal, const JournalHeader& he
 }
 
 // The runs that are still to be done: a failed one is tried again.
-std::vector<std::size_t> left_of(const std::vector<std::size_t>& own, const std::vector<JournalEntry>& entries) {
+std::vector<std::size_t> left_of(const Assignment& task, const std::vector<std::size_t>& own,
+                                 const std::vector<JournalEntry>& entries) {
   std::vector<std::size_t> good;
   for (const auto& entry : entries) {
     if (!entry.error) good.push_back(static_cast<std::size_t>(entry.run));
@@ -210,6 +211,10 @@ std::vector<std::size_t> left_of(const std::vector<std::size_t>& own, const std:
   std::sort(good.begin(), good.end());
   std::vector<std::size_t> left;
   std::set_difference(own.begin(), own.end(), good.begin(), good.end(), std::back_inserter(left));
+  // The largest first: last, they would run alone while the other processors have nothing to do.
+  std::stable_sort(left.begin(), left.end(), [&](std::size_t a, std::size_t b) {
+    return task.sweep.configs[a].cluster.ranks > task.sweep.configs[b].cluster.ranks;
+  });
   return left;
 }
 
@@ -235,7 +240,7 @@ struct Kept {
 JournalHeader header_of(const Assignment& task, const std::string& command) {
   JournalHeader header{study_hash(task.sweep.runs, task.sweep.configs),
                        static_cast<std::int64_t>(task.sweep.runs.size()), task.shard,
-                       provenance(command, task.sweep.configs)};
+                       provenance(command, task.sweep.configs), program_hash()};
   header.provenance.entries.emplace_back("study_hash", header.study);
   return header;
 }
@@ -255,7 +260,7 @@ Kept keep(const Assignment& task, JournalHeader header) {
 
 int run_and_report(const Assignment& task, const Kept& kept, Format format) {
   const auto own = own_runs(task);
-  const auto left = left_of(own, kept.before);
+  const auto left = left_of(task, own, kept.before);
   const auto before = own.size() - left.size();
   if (before > 0) fmt::print(stderr, "{} of {} runs are in {}\n", before, own.size(), kept.journal->path());
   Ledger ledger(kept.journal.get());
@@ -299,7 +304,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
   auto header = header_of(task, command_text("sweep", arguments));
   const bool is_interrupted = task.is_shard || std::filesystem::exists(journal_path_of(task));
   if (task.resume && !is_interrupted && is_result_of(task.output, header)) {
-    fmt::print(stderr, "{} has all runs of this study already\n", task.output);
+    fmt::print(stderr, "{} has all runs of this study already; take it away to begin anew\n", task.output);
     return 0;
   }
   return run_and_report(task, keep(task, std::move(header)), format);

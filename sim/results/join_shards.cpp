@@ -70,7 +70,7 @@ void check_complete(const std::vector<JournalEntry>& entries, const JournalHeade
   for (const auto& entry : entries) there.insert(entry.run);
   std::set<std::int64_t> shards;
   for (std::int64_t run = 0; run < header.runs; ++run) {
-    if (!there.contains(run)) shards.insert(run % header.shard.count + 1);
+    if (!there.contains(run)) shards.insert(StudyShard::number_of(run, header.shard.count));
   }
   throw input_error(fmt::format("{} of {} runs are missing, of shard{} {} of {}", missing, header.runs,
                                 shards.size() == 1 ? "" : "s", fmt::join(shards, ", "), header.shard.count));
@@ -78,12 +78,26 @@ void check_complete(const std::vector<JournalEntry>& entries, const JournalHeade
 
 }  // namespace
 
+int StudyShard::number_of(std::int64_t run, int count) {
+  if (count == 1) return 1;
+  std::int64_t digits = 0;
+  for (; run > 0; run /= count) digits += run % count;
+  return static_cast<int>(digits % count) + 1;
+}
+
+std::int64_t StudyShard::share_of(std::int64_t runs) const {
+  auto share = runs / count;
+  for (auto run = share * count; run < runs; ++run) share += has(run) ? 1 : 0;
+  return share;
+}
+
 std::string difference(const JournalHeader& found, const JournalHeader& wanted) {
   for (const auto* name : {"tandem_version", "simgrid_version"}) {
     const auto was = entry_of(found.provenance, name);
     const auto is = entry_of(wanted.provenance, name);
     if (was != is) return fmt::format("{} is {} there and {} here", name, was, is);
   }
+  if (found.program != wanted.program) return "another build of tandem wrote it";
   if (found.runs != wanted.runs) return fmt::format("it has {} runs, and this study {}", found.runs, wanted.runs);
   if (found.study != wanted.study) return "the options of its runs, or the files they read, differ from this study's";
   if (found.shard != wanted.shard) {

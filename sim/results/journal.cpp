@@ -104,7 +104,7 @@ Column column_from(const json& j) {
 }
 
 JournalHeader header_from(const json& j) {
-  JournalHeader header{j.at("study"), j.at("runs"), {j.at("shard").at(0), j.at("shard").at(1)}, {}};
+  JournalHeader header{j.at("study"), j.at("runs"), {j.at("shard").at(0), j.at("shard").at(1)}, {}, j.at("program")};
   for (const auto& entry : j.at("provenance")) header.provenance.entries.emplace_back(entry.at(0), entry.at(1));
   return header;
 }
@@ -219,6 +219,7 @@ std::string journal_line(const JournalHeader& header) {
   return line_of({{"tandem-journal", kFormatVersion},
                   {"study", header.study},
                   {"runs", header.runs},
+                  {"program", header.program},
                   {"shard", {header.shard.number, header.shard.count}},
                   {"provenance", std::move(provenance)}});
 }

@@ -13,14 +13,17 @@
 
 namespace tandem {
 
-// A share of a study's runs: run i is in shard i mod count + 1.
+// A share of a study's runs: those whose digits in base `count` sum to number - 1, modulo count. Of any `count` runs in
+// a row each shard has one, and a list of the study that repeats every count, or count^2, runs is dealt evenly too:
+// with plain dealing one shard might get all runs of 1,024 ranks.
 struct StudyShard {
   int number = 1;
   int count = 1;
 
-  [[nodiscard]] bool has(std::int64_t run) const { return run % count + 1 == number; }
+  [[nodiscard]] static int number_of(std::int64_t run, int count);
+  [[nodiscard]] bool has(std::int64_t run) const { return number_of(run, count) == number; }
   // How many of a study's runs.
-  [[nodiscard]] std::int64_t share_of(std::int64_t runs) const { return (runs + count - number) / count; }
+  [[nodiscard]] std::int64_t share_of(std::int64_t runs) const;
   friend bool operator==(const StudyShard&, const StudyShard&) = default;
 };
 
@@ -29,6 +32,7 @@ struct JournalHeader {
   std::int64_t runs = 0;  // of the whole study
   StudyShard shard;
   Provenance provenance;  // of the result file
+  std::string program;    // a hash of the program that ran them: two builds may compute differently
 };
 
 struct JournalEntry {

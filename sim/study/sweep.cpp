@@ -214,6 +214,10 @@ void predict_all(const std::vector<RunConfig>& configs, const std::vector<std::s
   }
 }
 
+std::string program_hash() {
+  return file_hash("/proc/self/exe");
+}
+
 std::string study_hash(const std::vector<StudyRun>& runs, const std::vector<RunConfig>& configs) {
   TextHash hash;
   std::map<std::string, std::string> inputs;  // by path: a hash of the content

@@ -29,6 +29,9 @@ struct SweepWatcher {
 void predict_all(const std::vector<RunConfig>& configs, const std::vector<std::size_t>& which, int jobs,
                  const SweepWatcher& watcher);
 
+// Of the program that runs here. 16 hexadecimal digits.
+[[nodiscard]] std::string program_hash();
+
 // Equal for studies whose runs have the same cases, options and inputs: traces, and files that options name
 // (KEY=FILE). 16 hexadecimal digits.
 [[nodiscard]] std::string study_hash(const std::vector<StudyRun>& runs, const std::vector<RunConfig>& configs);

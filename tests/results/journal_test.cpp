@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -23,7 +24,11 @@ using testing::TemporaryFolder;
 using testing::write_bytes;
 
 JournalHeader sample_header(StudyShard shard = {}) {
-  return {"0123456789abcdef", 6, shard, {{{"command", "tandem sweep größe.ini"}, {"tandem_version", "1"}}}};
+  return {"0123456789abcdef",
+          6,
+          shard,
+          {{{"command", "tandem sweep größe.ini"}, {"tandem_version", "1"}}},
+          "fedcba9876543210"};
 }
 
 JournalEntry sample_entry(std::int64_t run) {
@@ -299,6 +304,11 @@ TEST(JoinShards, RefusesWhatDoesNotBelongTogether) {
               (void)join_shards({{"a", shard(1, 2)}, {"b", other}});
             }).find("options of its runs"),
             std::string::npos);
+  other.header->program = "another";
+  EXPECT_NE(error_of([&] {
+              (void)join_shards({{"a", shard(1, 2)}, {"b", other}});
+            }).find("another build"),
+            std::string::npos);
   other.header->provenance.entries[1].second = "2";
   EXPECT_NE(error_of([&] {
               (void)join_shards({{"a", shard(1, 2)}, {"b", other}});
@@ -319,6 +329,20 @@ TEST(Shards, ShareAllRunsEvenly) {
         sum += own;
       }
       EXPECT_EQ(sum, runs);
+    }
+  }
+}
+
+// A list of four sizes that varies fastest, second fastest or slowest: each shard has each size equally often.
+TEST(Shards, ShareEverySizeEvenly) {
+  for (const std::int64_t stride : {1, 4, 16}) {
+    for (int number = 1; number <= 4; ++number) {
+      const StudyShard one{number, 4};
+      std::array<int, 4> count{};
+      for (std::int64_t run = 0; run < 64; ++run) {
+        if (one.has(run)) ++count[static_cast<std::size_t>(run / stride % 4)];
+      }
+      EXPECT_EQ(count, (std::array<int, 4>{4, 4, 4, 4})) << "stride " << stride << ", shard " << number;
     }
   }
 }
