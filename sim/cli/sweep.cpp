@@ -250,7 +250,9 @@ std::string journal_path_of(const Assignment& task) {
 }
 
 Kept keep(const Assignment& task, JournalHeader header) {
-  Kept kept{std::move(header), std::make_unique<Journal>(journal_path_of(task)), {}};
+  Kept kept;
+  kept.header = std::move(header);
+  kept.journal = std::make_unique<Journal>(journal_path_of(task));
   if (!kept.journal->is_locked()) {
     fmt::print(stderr, "{}: cannot be locked on this file system: run one sweep at a time\n", kept.journal->path());
   }
