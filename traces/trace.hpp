@@ -173,6 +173,7 @@ void write_trace(const Trace& trace, const std::string& path);
 
 // A shipped trace by name ("resnet50-cpu" -> <data folder>/resnet50-cpu.h5) or a path. TANDEM_TRACES overrides the
 // folder; otherwise the source tree's traces/data, as configured at build time. Usage error with "did you mean".
+// A file that has not changed is read once a process.
 [[nodiscard]] Trace load_trace(const std::string& name_or_path);
 [[nodiscard]] std::vector<std::string> shipped_traces();
 

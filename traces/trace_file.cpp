@@ -2,11 +2,14 @@
 // layer to layer is one column of values and one of offsets, as in compressed sparse rows: the values of row i are
 // values[offset[i] .. offset[i+1]).
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <map>
 
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
@@ -498,14 +501,41 @@ std::vector<std::string> shipped_traces() {
   return names;
 }
 
+namespace {
+
+// What a file was when it was read: a file of the same stamp is the same file.
+std::array<std::int64_t, 5> stamp_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return {};
+  return {static_cast<std::int64_t>(info.st_dev), static_cast<std::int64_t>(info.st_ino), info.st_size,
+          info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+// Reading takes HDF5 tens of milliseconds, as long as a small simulation, and a study asks for the same few traces
+// again and again. What was read is kept, so that the forked runs of a sweep find it in memory.
+const Trace& read_once(const std::string& path) {
+  struct Read {
+    std::array<std::int64_t, 5> stamp;
+    Trace trace;
+  };
+  static std::map<std::string, Read> known;
+  const auto stamp = stamp_of(path);
+  const auto found = known.find(path);
+  if (found != known.end() && found->second.stamp == stamp) return found->second.trace;
+  auto trace = read_trace(path);
+  return (known[path] = {stamp, std::move(trace)}).trace;
+}
+
+}  // namespace
+
 Trace load_trace(const std::string& name_or_path) {
   const auto names = shipped_traces();
   if (std::find(names.begin(), names.end(), name_or_path) != names.end()) {
-    return read_trace((trace_folder() / (name_or_path + ".h5")).string());
+    return read_once((trace_folder() / (name_or_path + ".h5")).string());
   }
   std::error_code ignored;
   const bool path_like = name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".h5");
-  if (path_like || std::filesystem::exists(name_or_path, ignored)) return read_trace(name_or_path);
+  if (path_like || std::filesystem::exists(name_or_path, ignored)) return read_once(name_or_path);
   const auto hint =
       names.empty() ? fmt::format("; there is none in {}", trace_folder().string()) : suggestion(name_or_path, names);
   throw usage_error(fmt::format("unknown trace '{}' (neither shipped nor a file){}", name_or_path, hint));

@@ -18,8 +18,8 @@ namespace tandem {
 namespace {
 
 std::vector<Subcommand> subcommands() {
-  return {run_subcommand(),   sweep_subcommand(),  collective_subcommand(), topology_subcommand(),
-          trace_subcommand(), record_subcommand(), list_subcommand()};
+  return {run_subcommand(),      sweep_subcommand(), merge_subcommand(),  collective_subcommand(),
+          topology_subcommand(), trace_subcommand(), record_subcommand(), list_subcommand()};
 }
 
 std::string overview() {

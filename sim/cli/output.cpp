@@ -93,11 +93,12 @@ void check_not_an_input(const std::string& output, const std::vector<std::string
 }
 
 std::string command_text(const std::string& command, const std::vector<std::string>& arguments) {
-  static const std::vector<std::string> without{"--output", "--format", "--jobs"};
+  static const std::vector<std::string> without{"--output", "--format", "--jobs", "--shard"};
   std::string text = "tandem " + command;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto name = arguments[i].substr(0, arguments[i].find('='));
-    if (name.starts_with("-j")) {  // short for --jobs, its value in this word or in the next
+    if (name == "--resume") continue;  // a flag
+    if (name.starts_with("-j")) {      // short for --jobs, its value in this word or in the next
       if (name == "-j") ++i;
     } else if (std::find(without.begin(), without.end(), name) == without.end()) {
       text += " " + arguments[i];

@@ -19,8 +19,12 @@ std::string minutes(double seconds) {
 
 }  // namespace
 
-Progress::Progress(std::string what)
-    : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) == 1), begin_(Clock::now()), last_line_(begin_) {}
+Progress::Progress(std::string what, std::int64_t before)
+    : what_(std::move(what)),
+      before_(before),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      begin_(Clock::now()),
+      last_line_(begin_) {}
 
 Progress::~Progress() {
   clear();
@@ -39,8 +43,10 @@ void Progress::show(std::int64_t done, std::int64_t total, const std::string& te
   last_line_ = now;
   const double passed = std::chrono::duration<double>(now - begin_).count();
   auto line = fmt::format("{} {}/{}", what_, done, total);
-  if (done > 0 && done < total) {
-    line += fmt::format(", {} left", minutes(passed * static_cast<double>(total - done) / static_cast<double>(done)));
+  const auto now_done = done - before_;
+  if (now_done > 0 && done < total) {
+    line +=
+        fmt::format(", {} left", minutes(passed * static_cast<double>(total - done) / static_cast<double>(now_done)));
   }
   if (!text.empty()) line += ", " + text;
   if (!terminal_) {

@@ -2,14 +2,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace tandem {
 
 class Progress {
  public:
-  explicit Progress(std::string what);  // "recording", "runs"
-  ~Progress();                          // takes the bar away
+  // "recording", "runs"; `before` of them were done before and tell nothing of the time that is left.
+  explicit Progress(std::string what, std::int64_t before = 0);
+  ~Progress();  // takes the bar away
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -22,6 +24,7 @@ class Progress {
   void clear();
 
   std::string what_;
+  std::int64_t before_;
   bool terminal_;
   bool drawn_ = false;
   Clock::time_point begin_;

@@ -14,6 +14,7 @@ struct Subcommand {
 
 [[nodiscard]] Subcommand run_subcommand();
 [[nodiscard]] Subcommand sweep_subcommand();
+[[nodiscard]] Subcommand merge_subcommand();
 [[nodiscard]] Subcommand collective_subcommand();
 [[nodiscard]] Subcommand topology_subcommand();
 [[nodiscard]] Subcommand trace_subcommand();

@@ -2,30 +2,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <set>
 #include <thread>
 
 #include "sim/cli/output.hpp"
 #include "sim/cli/progress.hpp"
-#include "sim/cli/run_options.hpp"
+#include "sim/cli/shards.hpp"
 #include "sim/cli/subcommand.hpp"
+#include "sim/cli/sweep_runs.hpp"
 #include "sim/core/error.hpp"
+#include "sim/core/text.hpp"
+#include "sim/results/journal.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/study/setup.hpp"
-#include "sim/study/study_file.hpp"
 #include "sim/study/sweep.hpp"
-#include "traces/models/models.hpp"
-#include "traces/trace.hpp"
 
 namespace tandem {
 namespace {
-
-struct Sweep {
-  std::vector<StudyRun> runs;
-  std::vector<RunConfig> configs;
-  std::vector<std::string> varied;  // options that differ between runs
-  bool has_cases = false;
-};
 
 int default_jobs() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -37,10 +32,13 @@ CommandSpec sweep_spec() {
   spec.help = "Every combination of the values that a study file lists, each run in a process of its own.";
   spec.word_name = "study file";
   spec.least_words = spec.most_words = 1;
-  spec.options = {{"output", "FILE.h5", "none", "result file with one row a run, written whole or not at all", ""},
-                  {"jobs", "N", fmt::format("{}, the processors here", default_jobs()), "runs at a time", "", 'j'},
-                  {"dry-run", "", "no", "list the runs and about how many flows each has, and stop", ""},
-                  format_option()};
+  spec.options = {
+      {"output", "FILE.h5", "none", "result file with one row a run, written whole or not at all", ""},
+      {"jobs", "N", fmt::format("{}, the processors here", default_jobs()), "runs at a time", "", 'j'},
+      {"resume", "", "no", "go on with a sweep that was interrupted: only runs that are missing or failed", ""},
+      {"shard", "I/N", "all runs", "only the I-th of N shares of the runs, into a journal for 'tandem merge'", ""},
+      {"dry-run", "", "no", "list the runs, about how many flows each has and how long it takes, and stop", ""},
+      format_option()};
   spec.options.back().group = "";
   spec.epilogue =
       "A study file has lines OPTION = VALUE VALUE ..., with the options of 'tandem run' without their dashes (flags:\n"
@@ -52,149 +50,266 @@ CommandSpec sweep_spec() {
       "    [case proposed]\n"
       "    topology = mesh-rail-cube:m=8\n"
       "    [case fat-tree-equal-ports]\n"
-      "    topology = fat-tree:planes=8";
+      "    topology = fat-tree:planes=8\n\n"
+      "With --output, runs are kept in FILE.h5.journal as they end; a sweep that is killed loses those under way, and\n"
+      "--resume goes on. A failed run is reported, its row has the reason in the column 'error', and the exit status "
+      "is 1.\n"
+      "On several machines, each runs 'tandem sweep STUDY.ini --output FILE.h5 --shard I/N', and then\n"
+      "'tandem merge --output FILE.h5' makes the file that one process would have made.";
   return spec;
 }
 
-std::string name_of(const Sweep& sweep, std::size_t i) {
-  std::vector<std::string> parts;
-  if (sweep.has_cases) parts.push_back("case " + sweep.runs[i].case_name);
-  for (const auto& name : sweep.varied) {
-    if (sweep.runs[i].options.contains(name)) parts.push_back(name + "=" + sweep.runs[i].options.at(name));
+StudyShard shard_of(const CommandLine& line) {
+  if (!line.has("shard")) return {};
+  const auto& text = line.text("shard");
+  const auto parts = split(text, '/');
+  if (parts.size() != 2) throw usage_error(fmt::format("--shard is '{}': it must be I/N, the I-th of N", text));
+  const auto count = static_cast<int>(parse_integer(parts[1], 1, 1'000'000, "N of --shard I/N"));
+  return {static_cast<int>(parse_integer(parts[0], 1, count, "I of --shard I/N")), count};
+}
+
+// What this process is to do of a study.
+struct Assignment {
+  SweepRuns sweep;
+  StudyShard shard;
+  bool is_shard = false;
+  bool resume = false;
+  int jobs = 1;
+  std::string output;  // "": none
+};
+
+std::vector<std::size_t> own_runs(const Assignment& task) {
+  std::vector<std::size_t> own;
+  for (std::size_t i = 0; i < task.sweep.configs.size(); ++i) {
+    if (task.shard.has(static_cast<std::int64_t>(i))) own.push_back(i);
   }
-  return parts.empty() ? "the only run" : fmt::format("{}", fmt::join(parts, ", "));
+  return own;
 }
 
-// A trace that cannot be read is one error, and not one failed run after the other.
-void check_traces(const Sweep& sweep) {
-  const auto models = model_names();
-  std::set<std::string> seen(models.begin(), models.end());
-  for (const auto& config : sweep.configs) {
-    if (seen.insert(config.trace).second) (void)load_trace(config.trace);
-  }
+// Processor time of one simulation of this size: fitted by eye to rings of 64 to 4,096 ranks, good to a factor of 3.
+double run_time(const Effort& effort) {
+  constexpr double a_run = 0.05;
+  constexpr double a_flow = 3.3e-6;
+  constexpr double a_flow_beside_another = 4e-9;
+  return a_run + a_flow * effort.flows + a_flow_beside_another * effort.work;
 }
 
-// Mistakes in any run are found before the first one starts.
-Sweep read_sweep(const std::string& path) {
-  const auto study = read_study(path);
-  Sweep sweep;
-  sweep.runs = expand(study);
-  sweep.varied = varied_options(study, sweep.runs);
-  sweep.has_cases = !study.cases.empty();
-  for (std::size_t i = 0; i < sweep.runs.size(); ++i) {
-    const auto where = sweep.runs.size() == 1 ? path : path + ": " + name_of(sweep, i);
-    sweep.configs.push_back(with_context(where, [&] { return parse_run(sweep.runs[i].options); }));
-  }
-  check_traces(sweep);
-  return sweep;
-}
-
-std::string underscored(std::string name) {
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-// The case, then what the run is and gives; a varied option that is no result of its own comes right after the case.
-Record row_of(const Sweep& sweep, std::size_t i, const Record& result) {
-  Record row{{"case", "1", sweep.runs[i].case_name}};
-  for (const auto& name : sweep.varied) {
-    if (find_field(result, underscored(name)) != nullptr) continue;
-    const auto& options = sweep.configs[i].options;
-    const auto found = std::find_if(options.begin(), options.end(), [&](const auto& o) { return o.first == name; });
-    row.push_back({underscored(name), "1", found == options.end() ? "" : found->second});
-  }
-  row.insert(row.end(), result.begin(), result.end());
-  return row;
-}
-
-std::vector<std::string> table_columns(const Sweep& sweep) {
-  std::vector<std::string> names;
-  if (sweep.has_cases) names.push_back("case");
-  for (const auto& name : sweep.varied) {
-    // The instance says what was built of a topology.
-    if (name != "topology") names.push_back(underscored(name));
-  }
-  for (const auto* name :
-       {"ranks", "iteration_time_s", "throughput_samples_per_s", "scaling_efficiency", "compute_time_s",
-        "exposed_comm_time_s", "idle_time_s", "bottleneck_utilization", "instance"}) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
-  }
-  return names;
-}
-
-void print_rows(Format format, const Sweep& sweep, const std::vector<Record>& rows) {
-  if (format != Format::table) return print_records(format, rows);
-  std::vector<Record> narrow;
-  for (const auto& row : rows) narrow.push_back(select(row, table_columns(sweep)));
-  print(to_table(narrow));
-}
-
-int dry_run(const Sweep& sweep, Format format) {
+int dry_run(const Assignment& task, Format format) {
+  const auto& sweep = task.sweep;
   std::vector<Record> rows;
-  for (std::size_t i = 0; i < sweep.configs.size(); ++i) {
+  double time = 0;
+  for (const auto i : own_runs(task)) {
     const auto setup = with_context(name_of(sweep, i), [&] { return make_setup(sweep.configs[i]); });
+    const auto effort = effort_at(setup->fidelity, setup->efforts);
+    time += run_time(effort);
     rows.push_back(row_of(sweep, i,
                           {{"trace", "1", sweep.configs[i].trace},
                            {"ranks", "1", std::int64_t{sweep.configs[i].cluster.ranks}},
                            {"instance", "1", setup->cluster->topology().instance()},
                            {"fidelity", "1", to_text(setup->fidelity)},
-                           {"estimated_flows", "1", static_cast<std::int64_t>(setup->efforts.flow.flows)}}));
+                           {"estimated_flows", "1", static_cast<std::int64_t>(effort.flows)},
+                           {"estimated_run_time_s", "s", run_time(effort)}}));
   }
   print_records(format, rows);
-  if (format == Format::table) print(fmt::format("{} runs\n", rows.size()));
+  if (format == Format::table) {
+    print(fmt::format("{} runs, very roughly {} with {} at a time\n", rows.size(),
+                      to_text(Seconds(time / std::min<double>(task.jobs, std::max<double>(1, rows.size())))),
+                      task.jobs));
+  }
   return 0;
 }
 
-std::vector<SweepOutcome> run_all(const Sweep& sweep, int jobs) {
-  Progress progress("runs");
-  SweepWatcher watcher;
+// Where runs go as they end: into the journal, or without --output into memory, where nobody asks for details.
+class Ledger {
+ public:
+  explicit Ledger(Journal* journal) : journal_(journal) {}
+
+  void add(JournalEntry entry) {
+    if (journal_ != nullptr) {
+      journal_->add(entry);
+    } else {
+      entry.record.details.clear();
+      entries_.push_back(std::move(entry));
+    }
+  }
+  void sync() {
+    if (journal_ != nullptr) journal_->sync();
+  }
+  [[nodiscard]] std::vector<JournalEntry> entries() {
+    return journal_ != nullptr ? journal_->read().entries : std::move(entries_);
+  }
+
+ private:
+  Journal* journal_;
+  std::vector<JournalEntry> entries_;
+};
+
+void run_all(const Assignment& task, const std::vector<std::size_t>& which, std::size_t before, Ledger& ledger) {
+  const auto& sweep = task.sweep;
+  Progress progress("runs", static_cast<std::int64_t>(before));
+  auto done = before;
   std::size_t failed = 0;
-  const auto show = [&](std::size_t done) {
-    progress.show(static_cast<std::int64_t>(done), static_cast<std::int64_t>(sweep.configs.size()),
+  SweepWatcher watcher;
+  watcher.on_done = [&](std::size_t i, SweepOutcome outcome) {
+    JournalEntry entry;
+    entry.run = static_cast<std::int64_t>(i);
+    entry.error = std::move(outcome.error);
+    if (entry.error) {
+      ++failed;
+      progress.say(fmt::format("failed: run {} ({}): {}", i + 1, name_of(sweep, i), entry.error->what()));
+      entry.record.row = row_of_failed(sweep, i);
+    } else {
+      entry.record = {row_of(sweep, i, outcome.prediction->row), std::move(outcome.prediction->details)};
+    }
+    ledger.add(std::move(entry));
+    ++done;
+  };
+  watcher.on_wait = [&] {
+    ledger.sync();
+    progress.show(static_cast<std::int64_t>(done), static_cast<std::int64_t>(before + which.size()),
                   failed == 0 ? "" : fmt::format("{} failed", failed));
   };
-  watcher.on_done = [&](std::size_t done, std::size_t i, const SweepOutcome& outcome) {
-    if (outcome.error) {
-      ++failed;
-      progress.say(fmt::format("failed: run {} ({}): {}", i + 1, name_of(sweep, i), outcome.error->what()));
+  predict_all(sweep.configs, which, task.jobs, watcher);
+}
+
+// What an interrupted sweep left is gone on with where --resume says so, and not overwritten where it does not.
+std::vector<JournalEntry> open_journal(Journal& journal, const JournalHeader& header, bool resume) {
+  const auto content = journal.read();
+  if (!content.header) {
+    journal.begin(header);
+    return {};
+  }
+  if (resume) {
+    const auto reason = difference(*content.header, header);
+    if (!reason.empty()) {
+      throw input_error(
+          fmt::format("{} belongs to another sweep: {}; take it away to begin anew", journal.path(), reason));
     }
-    show(done);
-  };
-  watcher.on_wait = show;
-  return predict_all(sweep.configs, jobs, watcher);
+    journal.resume(content);
+    return content.entries;
+  }
+  std::set<std::int64_t> there;
+  for (const auto& entry : content.entries) there.insert(entry.run);
+  const auto all = content.header->shard.share_of(content.header->runs);
+  if (const auto count = static_cast<std::int64_t>(there.size()); count > 0 && count < all) {
+    throw input_error(fmt::format(
+        "{} is there, with {} runs of an interrupted sweep: --resume goes on with it; take it away to begin "
+        "anew",
+        journal.path(), count));
+  }
+  journal.begin(header);
+  return {};
+}
+
+// The runs that are still to be done: a failed one is tried again.
+std::vector<std::size_t> left_of(const Assignment& task, const std::vector<std::size_t>& own,
+                                 const std::vector<JournalEntry>& entries) {
+  std::vector<std::size_t> good;
+  for (const auto& entry : entries) {
+    if (!entry.error) good.push_back(static_cast<std::size_t>(entry.run));
+  }
+  std::sort(good.begin(), good.end());
+  std::vector<std::size_t> left;
+  std::set_difference(own.begin(), own.end(), good.begin(), good.end(), std::back_inserter(left));
+  // The largest first: last, they would run alone while the other processors have nothing to do.
+  std::stable_sort(left.begin(), left.end(), [&](std::size_t a, std::size_t b) {
+    return task.sweep.configs[a].cluster.ranks > task.sweep.configs[b].cluster.ranks;
+  });
+  return left;
+}
+
+int report_failures(std::size_t failed, std::size_t all) {
+  if (failed == 0) return 0;
+  flush_output();
+  throw model_error(fmt::format("{} of {} runs failed; the results say why", failed, all));
+}
+
+void print_rows(Format format, const SweepRuns& sweep, const std::vector<RunRecord>& runs) {
+  std::vector<Record> rows;
+  for (const auto& run : runs) rows.push_back(run.row);
+  print_records(format, format == Format::table ? narrow(sweep, rows) : rows);
+}
+
+// The journal that runs are kept in, and what an earlier sweep left in it.
+struct Kept {
+  JournalHeader header;
+  std::unique_ptr<Journal> journal;
+  std::vector<JournalEntry> before;
+};
+
+JournalHeader header_of(const Assignment& task, const std::string& command) {
+  JournalHeader header{study_hash(task.sweep.runs, task.sweep.configs),
+                       static_cast<std::int64_t>(task.sweep.runs.size()), task.shard,
+                       provenance(command, task.sweep.configs), program_hash()};
+  header.provenance.entries.emplace_back("study_hash", header.study);
+  return header;
+}
+
+std::string journal_path_of(const Assignment& task) {
+  return journal_path(task.output, task.is_shard ? &task.shard : nullptr);
+}
+
+Kept keep(const Assignment& task, JournalHeader header) {
+  Kept kept;
+  kept.header = std::move(header);
+  kept.journal = std::make_unique<Journal>(journal_path_of(task));
+  if (!kept.journal->is_locked()) {
+    fmt::print(stderr, "{}: cannot be locked on this file system: run one sweep at a time\n", kept.journal->path());
+  }
+  kept.before = open_journal(*kept.journal, kept.header, task.resume);
+  return kept;
+}
+
+int run_and_report(const Assignment& task, const Kept& kept, Format format) {
+  const auto own = own_runs(task);
+  const auto left = left_of(task, own, kept.before);
+  const auto before = own.size() - left.size();
+  if (before > 0) fmt::print(stderr, "{} of {} runs are in {}\n", before, own.size(), kept.journal->path());
+  Ledger ledger(kept.journal.get());
+  run_all(task, left, before, ledger);
+
+  const auto runs = to_run_records(ledger.entries());
+  const auto failed = count_failed(runs);
+  if (kept.journal && !task.is_shard) {
+    write_results(task.output, kept.header.provenance, runs);
+    if (failed == 0) kept.journal->remove();
+  }
+  if (!runs.empty()) print_rows(format, task.sweep, runs);  // a study may have fewer runs than shards
+  return report_failures(failed, runs.size());
 }
 
 int sweep_command(const std::vector<std::string>& arguments) {
   const auto line = parse_command_line(sweep_spec(), arguments);
   if (!line) return 0;
   const auto format = format_of(*line);
-  const auto jobs =
-      line->has("jobs") ? static_cast<int>(parse_integer(line->text("jobs"), 1, 4096, "--jobs")) : default_jobs();
-  const auto sweep = read_sweep(line->words()[0]);
-  if (line->has("dry-run")) return dry_run(sweep, format);
-  if (line->has("output")) check_output(line->text("output"));
+  Assignment task;
+  task.shard = shard_of(*line);
+  task.is_shard = line->has("shard");
+  task.resume = line->has("resume");
+  if (line->has("jobs")) {
+    task.jobs = static_cast<int>(parse_integer(line->text("jobs"), 1, 4096, "--jobs"));
+  } else {
+    task.jobs = default_jobs();
+  }
+  for (const auto* option : {"shard", "resume"}) {
+    if (line->has(option) && !line->has("output") && !line->has("dry-run")) {
+      throw usage_error(fmt::format("--{} needs --output: the runs are kept beside it", option));
+    }
+  }
+  task.sweep = read_sweep(line->words()[0]);
+  if (line->has("dry-run")) return dry_run(task, format);
+  if (!line->has("output")) return run_and_report(task, {}, format);
 
-  auto outcomes = run_all(sweep, jobs);
-  std::vector<Record> rows;
-  std::vector<RunRecord> records;
-  std::vector<RunConfig> good;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (!outcomes[i].prediction) continue;
-    rows.push_back(row_of(sweep, i, outcomes[i].prediction->row));
-    records.push_back({rows.back(), std::move(outcomes[i].prediction->details)});
-    good.push_back(sweep.configs[i]);
+  task.output = line->text("output");
+  check_output(task.output);
+  check_not_an_input(task.output, line->words());
+  auto header = header_of(task, command_text("sweep", arguments));
+  const bool is_interrupted = task.is_shard || std::filesystem::exists(journal_path_of(task));
+  if (task.resume && !is_interrupted && is_result_of(task.output, header)) {
+    fmt::print(stderr, "{} has all runs of this study already; take it away to begin anew\n", task.output);
+    return 0;
   }
-  if (rows.empty()) throw Error(outcomes.front().error->kind(), "every run failed; nothing is written");
-  if (line->has("output")) {
-    write_results(line->text("output"), provenance(command_text("sweep", arguments), good), records);
-  }
-  print_rows(format, sweep, rows);
-  if (rows.size() < outcomes.size()) {
-    flush_output();
-    throw model_error(fmt::format("{} of {} runs failed; the results hold the others", outcomes.size() - rows.size(),
-                                  outcomes.size()));
-  }
-  return 0;
+  return run_and_report(task, keep(task, std::move(header)), format);
 }
 
 }  // namespace

@@ -40,6 +40,10 @@ Efforts efforts_of(const std::vector<CollectivePiece>& pieces) {
   return efforts;
 }
 
+Effort effort_at(Fidelity fidelity, const Efforts& efforts) {
+  return fidelity == Fidelity::flow ? efforts.flow : fidelity == Fidelity::phase ? efforts.phase : Effort{};
+}
+
 Fidelity fidelity_for(const std::string& text, const Efforts& efforts) {
   for (const auto level : {Fidelity::flow, Fidelity::phase, Fidelity::analytic}) {
     if (text == to_text(level)) return level;

@@ -35,6 +35,9 @@ struct Efforts {
 
 [[nodiscard]] Efforts efforts_of(const std::vector<CollectivePiece>& pieces);
 
+// What SimGrid has to do at a level: nothing at the analytic one.
+[[nodiscard]] Effort effort_at(Fidelity fidelity, const Efforts& efforts);
+
 // The finest level whose predicted flows fit a constant. `text` is an option's: auto, or a level that is meant.
 [[nodiscard]] Fidelity fidelity_for(const std::string& text, const Efforts& efforts);
 // Whether simulating takes no more than about a tenth of a second.

@@ -6,11 +6,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "sim/core/random.hpp"
+#include "sim/core/text.hpp"
 #include "sim/engine/process.hpp"
+#include "sim/study/provenance.hpp"
+#include "traces/models/models.hpp"
 
 namespace tandem {
 namespace {
@@ -74,6 +83,44 @@ Prediction from_wire(const json& j) {
   }
   prediction.wall_time_s = j.at("wall_time_s");
   return prediction;
+}
+
+class TextHash {
+ public:
+  void add(const std::string& text) {
+    state_ = mix(state_ ^ text.size());
+    for (const char c : text) state_ = mix(state_ ^ static_cast<unsigned char>(c));
+  }
+  [[nodiscard]] std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0;
+};
+
+// What stands behind an equals sign in a plug-in's parameters and is a file: "link-list:links=F.csv,nodes=G.csv".
+std::vector<std::string> named_files(const std::string& text) {
+  std::vector<std::string> paths;
+  std::error_code ignored;
+  for (const auto& part : split(text, ',')) {
+    const auto equals = part.find('=');
+    if (equals == std::string::npos) continue;
+    auto path = part.substr(equals + 1);
+    if (std::filesystem::is_regular_file(path, ignored)) paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+std::string file_hash(const std::string& path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  TextHash hash;
+  hash.add(bytes.str());
+  return hash_text(hash.value());
+}
+
+bool is_model(const std::string& trace) {
+  const auto models = model_names();
+  return std::find(models.begin(), models.end(), trace) != models.end();
 }
 
 class Pool {
@@ -147,33 +194,50 @@ class Pool {
 
 }  // namespace
 
-std::vector<SweepOutcome> predict_all(const std::vector<RunConfig>& configs, int jobs, const SweepWatcher& watcher) {
-  std::vector<SweepOutcome> outcomes(configs.size());
+void predict_all(const std::vector<RunConfig>& configs, const std::vector<std::size_t>& which, int jobs,
+                 const SweepWatcher& watcher) {
   Pool pool;
-  std::size_t next = 0;
-  std::size_t done = 0;
-  while (done < configs.size()) {
-    while (next < configs.size() && pool.size() < static_cast<std::size_t>(jobs)) {
+  auto next = which.begin();
+  while (next != which.end() || pool.size() > 0) {
+    while (next != which.end() && pool.size() < static_cast<std::size_t>(jobs)) {
       // A machine that is out of processes or file descriptors may have some again when a run has ended.
       try {
-        pool.start(next, configs[next]);
+        pool.start(*next, configs[*next]);
       } catch (const Error& error) {
         if (pool.size() > 0) break;
-        outcomes[next] = {std::nullopt, error};
-        ++done;
-        if (watcher.on_done) watcher.on_done(done, next, outcomes[next]);
+        watcher.on_done(*next, {std::nullopt, error});
       }
       ++next;
     }
-    if (pool.size() == 0) continue;
-    pool.wait([&](std::size_t run, SweepOutcome outcome) {
-      outcomes[run] = std::move(outcome);
-      ++done;
-      if (watcher.on_done) watcher.on_done(done, run, outcomes[run]);
-    });
-    if (watcher.on_wait) watcher.on_wait(done);
+    if (pool.size() > 0) pool.wait(watcher.on_done);
+    if (watcher.on_wait) watcher.on_wait();
   }
-  return outcomes;
+}
+
+std::string program_hash() {
+  return file_hash("/proc/self/exe");
+}
+
+std::string study_hash(const std::vector<StudyRun>& runs, const std::vector<RunConfig>& configs) {
+  TextHash hash;
+  std::map<std::string, std::string> inputs;  // by path: a hash of the content
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    hash.add(runs[i].case_name);
+    for (const auto& [name, text] : configs[i].options) {
+      hash.add(name);
+      hash.add(text);
+      for (const auto& path : named_files(text)) {
+        if (!inputs.contains(path)) inputs[path] = file_hash(path);
+      }
+    }
+    const auto [trace, is_new] = inputs.try_emplace("trace " + configs[i].trace);
+    if (is_new && !is_model(configs[i].trace)) trace->second = hash_text(trace_hash(load_trace(configs[i].trace)));
+  }
+  for (const auto& [path, content] : inputs) {
+    hash.add(path);
+    hash.add(content);
+  }
+  return hash_text(hash.value());
 }
 
 }  // namespace tandem

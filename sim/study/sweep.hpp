@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/core/error.hpp"
 #include "sim/study/predict.hpp"
+#include "sim/study/study_file.hpp"
 
 namespace tandem {
 
@@ -16,15 +18,22 @@ struct SweepOutcome {
 };
 
 struct SweepWatcher {
-  // Called as runs finish, in any order: how many have, which one did, and what came of it.
-  std::function<void(std::size_t done, std::size_t index, const SweepOutcome& outcome)> on_done;
-  // Called about once a second in between.
-  std::function<void(std::size_t done)> on_wait;
+  // Called as runs finish, in any order: which one did, and what came of it.
+  std::function<void(std::size_t index, SweepOutcome outcome)> on_done;
+  // Called about once a second, and after runs have finished.
+  std::function<void()> on_wait;
 };
 
-// Element i is the outcome of configs[i], whatever the order in which they finished. A failed run does not stop the
-// others. Starts at most `jobs` runs at a time.
-[[nodiscard]] std::vector<SweepOutcome> predict_all(const std::vector<RunConfig>& configs, int jobs,
-                                                    const SweepWatcher& watcher);
+// Predicts configs[i] for every i of `which`, at most `jobs` at a time. A failed run does not stop the others; an
+// exception of the watcher does.
+void predict_all(const std::vector<RunConfig>& configs, const std::vector<std::size_t>& which, int jobs,
+                 const SweepWatcher& watcher);
+
+// Of the program that runs here. 16 hexadecimal digits.
+[[nodiscard]] std::string program_hash();
+
+// Equal for studies whose runs have the same cases, options and inputs: traces, and files that options name
+// (KEY=FILE). 16 hexadecimal digits.
+[[nodiscard]] std::string study_hash(const std::vector<StudyRun>& runs, const std::vector<RunConfig>& configs);
 
 }  // namespace tandem

@@ -55,7 +55,8 @@ void LowerResNet50(benchmark::State& state) {
 BENCHMARK(LowerResNet50)->Unit(benchmark::kMillisecond);
 
 void LoadTrace(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(load_trace("resnet50-cpu").layers.size());
+  for (auto _ : state)
+    benchmark::DoNotOptimize(read_trace(TANDEM_SOURCE_DIR "/traces/data/resnet50-cpu.h5").layers.size());
 }
 BENCHMARK(LoadTrace)->Unit(benchmark::kMillisecond);
 

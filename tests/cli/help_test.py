@@ -4,7 +4,7 @@ import re
 
 import program
 
-COMMANDS = [["run"], ["sweep"], ["collective"], ["topology"], ["trace", "list"], ["trace", "show"],
+COMMANDS = [["run"], ["sweep"], ["merge"], ["collective"], ["topology"], ["trace", "list"], ["trace", "show"],
             ["trace", "import"], ["trace", "export"], ["trace", "check"], ["record"], ["list"]]
 
 

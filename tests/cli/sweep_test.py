@@ -3,6 +3,7 @@
 import json
 
 import h5py
+import numpy
 
 import program
 
@@ -37,6 +38,7 @@ class Sweep(program.Case):
         with h5py.File(self.path / "a.h5") as file:
             self.assertEqual(list(file["runs/case"][:]), [b"square", b"square", b"hub", b"hub"])
             self.assertEqual(list(file["runs/ranks"][:]), [16, 2, 16, 2])
+            self.assertEqual(list(file["runs/error"][:]), [b""] * 4)
 
     def test_short_options_leave_no_trace_in_the_file(self):
         self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2\n")
@@ -65,9 +67,20 @@ class Sweep(program.Case):
         self.assertEqual(len(lines), 2, lines)
         self.assertIn("failed: run 1 (memory=1KiB)", lines[0])
         self.assertIn("error: 1 of 2 runs failed", lines[1])
-        self.assertEqual(len(json.loads(result.stdout)), 1)
+        rows = json.loads(result.stdout)
+        self.assertEqual([row["memory"] for row in rows], ["1KiB", "16GiB"])
+        self.assertEqual([row["ranks"] for row in rows], [2, 2])
+        self.assertIn("--memory is", rows[0]["error"])
+        self.assertIsNone(rows[0]["iteration_time_s"])
+        self.assertEqual(rows[1]["error"], "")
         with h5py.File(self.path / "r.h5") as file:
-            self.assertEqual(len(file["runs/ranks"]), 1)
+            self.assertTrue(numpy.isnan(file["runs/iteration_time_s"][0]))
+            self.assertGreater(file["runs/iteration_time_s"][1], 0)
+            self.assertIn(b"--memory is", file["runs/error"][0])
+            self.assertEqual(file["runs/error"][1], b"")
+            self.assertNotIn("run/0", file)
+            self.assertIn("run/1", file)
+        self.assertIn("error", self.tandem("sweep", "s.ini").stdout.splitlines()[0].split())
 
     def test_no_file_where_all_runs_fail(self):
         self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2 4\nmemory = 1KiB\n")

@@ -157,6 +157,17 @@ TEST_F(ShippedTraces, AreFoundByName) {
   EXPECT_TRUE(load_trace(folder_.file("toy-cpu.h5")) == full_trace());
 }
 
+// What was read is kept, but not beyond a change of the file.
+TEST_F(ShippedTraces, AFileThatChangesIsReadAgain) {
+  write_trace(full_trace(), folder_.file("toy-cpu.h5"));
+  EXPECT_TRUE(load_trace("toy-cpu") == full_trace());
+  write_trace(build_model("lenet5", 2), folder_.file("toy-cpu.h5"));
+  EXPECT_TRUE(load_trace("toy-cpu") == build_model("lenet5", 2));
+  testing::write_bytes(folder_.file("toy-cpu.h5"), "damaged");
+  EXPECT_THROW((void)load_trace("toy-cpu"), Error);
+  EXPECT_THROW((void)load_trace("toy-cpu"), Error);
+}
+
 TEST_F(ShippedTraces, UnknownNamesAreUsageErrors) {
   write_trace(full_trace(), folder_.file("toy-cpu.h5"));
   try {

@@ -223,7 +223,7 @@ def iterations():
     if result.exists():
         print(f"kept: {result.relative_to(ROOT)}", file=sys.stderr)
         return
-    subprocess.run([TANDEM, "sweep", HERE / "iterations.ini", "--output", result], check=True,
+    subprocess.run([TANDEM, "sweep", HERE / "iterations.ini", "--output", result, "--resume"], check=True,
                    stdout=subprocess.DEVNULL)
 
 

@@ -1,0 +1,34 @@
+// The runs of a study file, as `sweep` names them and writes them into rows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/results/record.hpp"
+#include "sim/study/predict.hpp"
+#include "sim/study/study_file.hpp"
+
+namespace tandem {
+
+struct SweepRuns {
+  std::vector<StudyRun> runs;
+  std::vector<RunConfig> configs;
+  std::vector<std::string> varied;  // options that differ between runs
+  bool has_cases = false;
+};
+
+// Mistakes in any run, and traces that cannot be read, are found here, before the first one starts.
+[[nodiscard]] SweepRuns read_sweep(const std::string& path);
+
+// "case torus, ranks=16"
+[[nodiscard]] std::string name_of(const SweepRuns& sweep, std::size_t run);
+
+// The case, then what the run is and gives; a varied option that is no result of its own comes right after the case.
+[[nodiscard]] Record row_of(const SweepRuns& sweep, std::size_t run, const Record& result);
+// What is known of a run that gave no result.
+[[nodiscard]] Record row_of_failed(const SweepRuns& sweep, std::size_t run);
+
+// The rows without the columns that are the same for all or of little interest.
+[[nodiscard]] std::vector<Record> narrow(const SweepRuns& sweep, const std::vector<Record>& rows);
+
+}  // namespace tandem
