@@ -6,6 +6,7 @@
 #include "sim/study/predict.hpp"
 #include "sim/study/setup.hpp"
 #include "tests/engine/simulate.hpp"
+#include "tests/traces/temporary_folder.hpp"
 #include "traces/models/models.hpp"
 
 namespace tandem {
@@ -31,6 +32,29 @@ void RingOnStar(benchmark::State& state) {
 }
 BENCHMARK(RingOnStar)->Arg(64)->Arg(256)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 
+// One 100 MiB ring all-reduce on a star with its steps folded, process start included.
+void RingOnStarPhase(benchmark::State& state) {
+  const auto ranks = static_cast<int>(state.range(0));
+  const auto network = star(ranks, 12.5e9, 1e-6);
+  auto op = collective_op(*network, "ring",
+                          {CollectiveOperation::all_reduce, {}, Bytes(100 * 1024 * 1024), 1, Bytes(0), 0}, ranks);
+  StaticProgram program(ranks, {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
+  RunOptions options;
+  options.fidelity = static_cast<Fidelity>(state.range(1));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(run({{&program, in_order(ranks), Seconds(0), {}, {}}}, *network, options).end);
+  }
+}
+BENCHMARK(RingOnStarPhase)
+    ->Name("RingOnStarAtLevel")
+    ->ArgNames({"ranks", "level"})
+    ->Args({1024, static_cast<int>(Fidelity::phase)})
+    ->Args({4096, static_cast<int>(Fidelity::phase)})
+    ->Args({1024, static_cast<int>(Fidelity::analytic)})
+    ->Args({65536, static_cast<int>(Fidelity::analytic)})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
 RunConfig resnet50(int ranks) {
   RunConfig config;
   config.trace = "resnet50";
@@ -48,6 +72,20 @@ void PredictResNet50(benchmark::State& state) {
 }
 BENCHMARK(PredictResNet50)->Arg(8)->Arg(64)->Unit(benchmark::kMillisecond)->UseRealTime();
 
+void PredictResNet50AtLevel(benchmark::State& state) {
+  auto config = resnet50(static_cast<int>(state.range(0)));
+  config.fidelity = to_text(static_cast<Fidelity>(state.range(1)));
+  for (auto _ : state) benchmark::DoNotOptimize(predict(config).wall_time_s);
+}
+BENCHMARK(PredictResNet50AtLevel)
+    ->ArgNames({"ranks", "level"})
+    ->Args({512, static_cast<int>(Fidelity::phase)})
+    ->Args({4096, static_cast<int>(Fidelity::phase)})
+    ->Args({4096, static_cast<int>(Fidelity::analytic)})
+    ->Args({65536, static_cast<int>(Fidelity::analytic)})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
 void LowerResNet50(benchmark::State& state) {
   const auto config = resnet50(64);
   for (auto _ : state) benchmark::DoNotOptimize(make_setup(config)->lowered.buckets.size());
@@ -59,6 +97,19 @@ void LoadTrace(benchmark::State& state) {
     benchmark::DoNotOptimize(read_trace(TANDEM_SOURCE_DIR "/traces/data/resnet50-cpu.h5").layers.size());
 }
 BENCHMARK(LoadTrace)->Unit(benchmark::kMillisecond);
+
+// 1,000 runs of 100 columns.
+void WriteResults(benchmark::State& state) {
+  std::vector<RunRecord> runs;
+  for (int r = 0; r < 1000; ++r) {
+    Record row;
+    for (int c = 0; c < 100; ++c) row.push_back({"column_" + std::to_string(c), "s", r * 1e-3 + c});
+    runs.push_back({std::move(row), {}});
+  }
+  const testing::TemporaryFolder folder;
+  for (auto _ : state) write_results(folder.file("bench.h5"), Provenance{}, runs);
+}
+BENCHMARK(WriteResults)->Unit(benchmark::kMillisecond);
 
 void BuildMeshRailCube32768(benchmark::State& state) {
   for (auto _ : state) {
