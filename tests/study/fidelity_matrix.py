@@ -45,7 +45,7 @@ def sweep(tandem, folder, noise, ranks):
     # Some algorithms do not fit some networks; those runs fail at every level alike.
     if not done.stdout:
         sys.exit(f"the sweep gave nothing: {done.stderr.strip()}")
-    return list(csv.DictReader(done.stdout.splitlines()))
+    return [row for row in csv.DictReader(done.stdout.splitlines()) if not row.get("error")]
 
 
 def differences(tandem):
