@@ -191,11 +191,12 @@ std::vector<JournalEntry> open_journal(Journal& journal, const JournalHeader& he
   std::set<std::int64_t> there;
   for (const auto& entry : content.entries) there.insert(entry.run);
   const auto all = content.header->shard.share_of(content.header->runs);
-  if (const auto count = static_cast<std::int64_t>(there.size()); count > 0 && count < all) {
-    throw input_error(fmt::format(
-        "{} is there, with {} runs of an interrupted sweep: --resume goes on with it; take it away to begin "
-        "anew",
-        journal.path(), count));
+  // A shard's journal is the only place of its results, complete or not.
+  if (const auto count = static_cast<std::int64_t>(there.size());
+      count > 0 && (count < all || header.shard.count > 1)) {
+    throw input_error(
+        fmt::format("{} is there, with {} runs of {}: --resume goes on with it; take it away to begin anew",
+                    journal.path(), count, count < all ? "an interrupted sweep" : "this shard"));
   }
   journal.begin(header);
   return {};

@@ -19,9 +19,10 @@ std::int64_t AnalyticNetwork::start(const Op& op, const std::vector<DeviceId>& p
   if (!op.members) {
     for (int i = 0; i < op.ranks.size(); ++i) key.devices.push_back(placement[op.ranks.at(i).index()]);
   }
-  for (const auto& piece : op.pieces) key.schedules.push_back(piece.schedule);
-  const auto [entry, is_new] = known_.try_emplace(std::move(key));
-  auto& known = entry->second;
+  for (const auto& piece : op.pieces) key.pieces.emplace_back(piece.schedule, piece.channel);
+  const auto [entry, is_new] = known_.try_emplace(std::move(key), nullptr);
+  if (is_new) entry->second = &in_order_.emplace_back();
+  auto& known = *entry->second;
   if (is_new) {
     const AlphaBetaOptions costs{options.step_overhead, bandwidth_factor_, options.latency_factor,
                                  options.reduce_rate,   options.copy_rate, true};
@@ -123,7 +124,7 @@ void AnalyticNetwork::share() {
 
 std::vector<LinkUse> AnalyticNetwork::link_uses() const {
   std::map<std::int32_t, LinkUse> uses;
-  for (const auto& [key, known] : known_) {
+  for (const auto& known : in_order_) {
     for (const auto& load : known.estimate.loads) {
       auto& use = uses[load.link.value];
       use.link = load.link;

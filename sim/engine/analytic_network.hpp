@@ -6,6 +6,7 @@
 // (Bertsekas and Gallager, Data Networks, 1992, section 6.5) among a few collectives and not among their flows.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -29,7 +30,7 @@ class AnalyticNetwork final : public CollectiveModel, private Backend::Listener 
   struct Key {
     std::shared_ptr<const std::vector<DeviceId>> members;
     std::vector<DeviceId> devices;  // where there are no members
-    std::vector<std::shared_ptr<const CollectiveSchedule>> schedules;
+    std::vector<std::pair<std::shared_ptr<const CollectiveSchedule>, std::int32_t>> pieces;  // and their channels
     auto operator<=>(const Key&) const = default;
   };
   struct Known {
@@ -55,7 +56,8 @@ class AnalyticNetwork final : public CollectiveModel, private Backend::Listener 
   const Network& network_;
   Backend& backend_;
   double bandwidth_factor_;
-  std::map<Key, Known> known_;
+  std::map<Key, Known*> known_;
+  std::deque<Known> in_order_;              // of first use: sums over it do not depend on addresses
   std::map<std::uint64_t, Active> active_;  // by order of beginning
   std::uint64_t begun_ = 0;
   std::uint64_t generation_ = 0;

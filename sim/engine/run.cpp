@@ -1,5 +1,7 @@
 #include "sim/engine/run.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -60,7 +62,7 @@ std::int64_t payload(const Op& op) {
   return sum;
 }
 
-OpSummary summarize(const OpRecord& record, double job_start) {
+OpSummary summarize(const OpRecord& record, double job_start, const std::vector<int>& weights) {
   OpSummary summary;
   const auto& op = record.op;
   summary.name = op.name;
@@ -74,12 +76,14 @@ OpSummary summarize(const OpRecord& record, double job_start) {
   double last = 0;
   double total = 0;
   int done = 0;
-  for (const auto& on : record.on) {
+  for (std::size_t i = 0; i < record.on.size(); ++i) {
+    const auto& on = record.on[i];
     if (on.status != OpStatus::done) continue;
+    const int weight = weights.empty() ? 1 : weights[op.ranks.at(static_cast<int>(i)).index()];
     first = first < 0 ? on.start : std::min(first, on.start);
     last = std::max(last, on.end);
-    total += on.end - on.start;
-    ++done;
+    total += weight * (on.end - on.start);
+    done += weight;
   }
   if (done > 0) {
     summary.first_start = Seconds(first - job_start);
@@ -106,14 +110,14 @@ Seconds communication_time(const History& history) {
   return Seconds(total);
 }
 
-JobResult job_result(const History& history, bool keep_spans) {
+JobResult job_result(const History& history, bool keep_spans, const std::vector<int>& weights) {
   JobResult result;
   result.makespan = Seconds(history.end - history.start);
   result.communication = communication_time(history);
   result.ranks = break_down(history);
   for (std::size_t id = 0; id < history.ops.size(); ++id) {
     const auto& record = history.ops[id];
-    result.ops.push_back(summarize(record, history.start));
+    result.ops.push_back(summarize(record, history.start, weights));
     const auto iteration = static_cast<std::size_t>(std::max(0, record.op.iteration));
     if (result.iteration_ends.size() <= iteration) result.iteration_ends.resize(iteration + 1);
     result.iteration_ends[iteration] = std::max(result.iteration_ends[iteration], result.ops.back().last_end);
@@ -167,15 +171,17 @@ class FoldingProgram final : public Program {
 
   // Buckets of one size share their schedules, and so do iterations.
   const std::vector<CollectivePiece>& folded_once(const std::vector<CollectivePiece>& pieces) {
-    std::vector<std::shared_ptr<const CollectiveSchedule>> key;
-    for (const auto& piece : pieces) key.push_back(piece.schedule);
+    Key key;
+    for (const auto& piece : pieces) key.emplace_back(piece.schedule, piece.channel);
     const auto [entry, is_new] = known_.try_emplace(std::move(key));
     if (is_new) entry->second = folded(pieces);
     return entry->second;
   }
 
+  using Key = std::vector<std::pair<std::shared_ptr<const CollectiveSchedule>, std::int32_t>>;
+
   Program& program_;
-  std::map<std::vector<std::shared_ptr<const CollectiveSchedule>>, std::vector<CollectivePiece>> known_;
+  std::map<Key, std::vector<CollectivePiece>> known_;
 };
 
 class Simulation {
@@ -183,7 +189,7 @@ class Simulation {
   // `collectives`: the model of the analytic fidelity.
   Simulation(const std::vector<Job>& jobs, const Network& network, const RunOptions& options, Backend& backend,
              CollectiveModel* collectives)
-      : options_(options) {
+      : jobs_(jobs), options_(options) {
     for (const auto& job : jobs) {
       auto& program = *programs_.emplace_back(std::make_unique<FoldingProgram>(*job.program));
       auto job_options = job.options;
@@ -201,9 +207,10 @@ class Simulation {
 
   [[nodiscard]] RunResult result() const {
     RunResult result;
-    for (const auto& executor : executors_) {
+    for (std::size_t i = 0; i < executors_.size(); ++i) {
+      const auto& executor = executors_[i];
       executor->check_complete();
-      result.jobs.push_back(job_result(executor->history(), options_.keep_spans));
+      result.jobs.push_back(job_result(executor->history(), options_.keep_spans, jobs_[i].rank_weights));
       result.flows += executor->flows();
       result.bytes_injected += executor->bytes_injected();
       result.end = std::max(result.end, Seconds(executor->history().end));
@@ -212,6 +219,7 @@ class Simulation {
   }
 
  private:
+  const std::vector<Job>& jobs_;
   const RunOptions& options_;
   std::vector<std::unique_ptr<FoldingProgram>> programs_;
   std::vector<std::unique_ptr<Executor>> executors_;
@@ -227,8 +235,8 @@ RunResult simulate(const std::vector<Job>& jobs, const Network& network, const R
 }
 
 RunResult calculate(const std::vector<Job>& jobs, const Network& network, const RunOptions& options) {
-  if (options.network.model != NetworkModelOptions::Model::alpha_beta) {
-    throw usage_error("the analytic fidelity knows the network model alpha-beta only");
+  for (const auto& job : jobs) {
+    if (!job.events.empty()) throw model_error("the analytic fidelity knows no events: take --fidelity flow");
   }
   QueueBackend backend(network, options.network.bandwidth_factor);
   AnalyticNetwork collectives(network, backend, options.network.bandwidth_factor);
@@ -246,6 +254,10 @@ RunResult run(const std::vector<Job>& jobs, const Network& network, const RunOpt
     if (!(link.bandwidth.count() > 0) || !(link.latency.count() >= 0)) {
       throw input_error("a link of the network has no bandwidth, or a negative latency");
     }
+  }
+  if (options.fidelity != Fidelity::flow && options.network.model != NetworkModelOptions::Model::alpha_beta) {
+    throw usage_error(fmt::format("--fidelity {} knows the network model alpha-beta only: lv08 takes --fidelity flow",
+                                  to_text(options.fidelity)));
   }
   if (options.fidelity == Fidelity::analytic) return calculate(jobs, network, options);
   const auto bytes = run_in_child([&] {

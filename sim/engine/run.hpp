@@ -18,7 +18,8 @@ struct Job {
   std::vector<DeviceId> placement;  // a rank
   Seconds start{};
   ExecutorOptions options;
-  std::vector<Event> events;  // disturbances that the engine carries out and tells the program of
+  std::vector<Event> events;        // disturbances that the engine carries out and tells the program of
+  std::vector<int> rank_weights{};  // how many a rank stands for, in means over ranks; empty: one each
 };
 
 struct RunOptions {
@@ -30,9 +31,10 @@ struct RunOptions {
 // Runs all jobs under one clock: where SimGrid does, in a child process.
 //
 // phase: collectives whose members are not all ready wait for the last; equal steps are folded (folded_schedule.hpp).
-// analytic: the same, and a collective takes what its estimate says (collective_estimate), whatever else is on the
-// links; a link counts as busy all the time of the collectives that use it, and saturation is not measured. Model error
-// where a job does not complete.
+// analytic: the same, and a collective takes what its estimate says (collective_estimate), those under way at once
+// sharing links (analytic_network.hpp); transfers outside of collectives share nothing. A link counts as busy all the
+// time of the collectives that use it, and saturation is not measured. No events. Both know alpha-beta only. Model
+// error where a job does not complete.
 [[nodiscard]] RunResult run(const std::vector<Job>& jobs, const Network& network, const RunOptions& options);
 
 }  // namespace tandem

@@ -50,8 +50,10 @@ class Wave {
         step_loads_{Loads(network), Loads(network)},
         wave_loads_{Loads(network), Loads(network)},
         occupied_(channels_.size()) {
+    if (receives_cost()) receive_in_all_.resize(devices.size());
     if (!options_.shared_inside) return;
     for (const auto& channel : channels_) clocks_.emplace_back(static_cast<std::size_t>(channel.schedule->members()));
+    free_at_.resize(network.links().size());
   }
 
   // `followed`: find out, too, how long the wave holds up the next one. `counted`: what each link carries, too.
@@ -100,6 +102,7 @@ class Wave {
   [[nodiscard]] Seconds period() const {
     auto period = longest(wave_loads_);
     for (const auto& occupied : occupied_) period = std::max(period, occupied.longest);
+    for (const auto& receive : receive_in_all_) period = std::max(period, receive);
     return period;
   }
 
@@ -124,26 +127,41 @@ class Wave {
     std::size_t path_begin = 0;  // in paths_
     std::size_t path_end = 0;
     Seconds latency{};  // of all repetitions
-    Seconds receive{};  // what the receiver does with it
+    Seconds end{};
   };
 
   // A step is no barrier: a member goes on when its own messages of the step have come and gone. A message takes as
   // long as the most loaded link of its path needs for the step's load.
+  //
+  // A link's load of a step begins no earlier than its load of the step before has ended: members that skip a step
+  // would otherwise use a link together with those that do not.
   void advance_clocks() {
-    for (const auto& message : messages_of_step_) {
+    for (auto& message : messages_of_step_) {
       auto& clocks = clocks_[message.channel];
+      auto begin = clocks[message.from].ready + message.latency;
       Seconds transfer{};
       for (std::size_t i = message.path_begin; i < message.path_end; ++i) {
+        begin = std::max(begin, free_at_[paths_[i].index()]);
         transfer = std::max(transfer, Bytes(step_loads_[0].on(paths_[i])) /
                                           (network_.link(paths_[i]).bandwidth * options_.bandwidth_factor));
       }
-      const auto end = clocks[message.from].ready + message.latency + transfer;
-      clocks[message.from].next = std::max(clocks[message.from].next, end);
-      clocks[message.to].next = std::max(clocks[message.to].next, end);
+      message.end = begin + transfer;
+      clocks[message.from].next = std::max(clocks[message.from].next, message.end);
+      clocks[message.to].next = std::max(clocks[message.to].next, message.end);
     }
-    // One after another, behind the last that came: late, if anything.
     for (const auto& message : messages_of_step_) {
-      if (message.receive.count() > 0) clocks_[message.channel][message.to].next += message.receive;
+      for (std::size_t i = message.path_begin; i < message.path_end; ++i) {
+        auto& free = free_at_[paths_[i].index()];
+        free = std::max(free, message.end);
+      }
+    }
+    // A receiver does its messages of all channels one after another, here behind the last that came.
+    if (receives_cost()) {
+      for (auto& clocks : clocks_) {
+        for (std::size_t member = 0; member < clocks.size(); ++member) {
+          if (clocks[member].next > clocks[member].ready) clocks[member].next += receive_[member];
+        }
+      }
     }
     messages_of_step_.clear();
     paths_.clear();
@@ -175,13 +193,13 @@ class Wave {
         }
         // Switches have no software, and add and store at line rate.
         const bool from_switch = from.value >= network_.devices();
-        const auto receive_time = to.value < network_.devices() ? receive(send) : Seconds{};
+        if (to.value < network_.devices()) receive(send);
         const auto overhead = from_switch ? Seconds{} : options_.overhead;
         const auto latency = network_.route_latency(path_) * options_.latency_factor + overhead;
         if (options_.shared_inside) {
           messages_of_step_.push_back({channel, static_cast<std::size_t>(member), static_cast<std::size_t>(send.to),
                                        paths_.size(), paths_.size() + path_.size(),
-                                       latency * schedule.repetitions(step), receive_time});
+                                       latency * schedule.repetitions(step), Seconds{}});
           paths_.insert(paths_.end(), path_.begin(), path_.end());
         }
         if (path_.empty()) continue;
@@ -194,12 +212,12 @@ class Wave {
   [[nodiscard]] bool receives_cost() const {
     return options_.reduce_rate.count() > 0 || options_.copy_rate.count() > 0;
   }
-  Seconds receive(const Send& send) {
+  void receive(const Send& send) {
     const auto rate = send.reduce ? options_.reduce_rate : options_.copy_rate;
-    if (rate.count() == 0) return {};
+    if (rate.count() == 0) return;
     const auto time = Bytes(send.range.size()) / rate;
     receive_[static_cast<std::size_t>(send.to)] += time;
-    return time;
+    receive_in_all_[static_cast<std::size_t>(send.to)] += time;
   }
   [[nodiscard]] Seconds longest_receive() const {
     return receive_.empty() ? Seconds{} : *std::max_element(receive_.begin(), receive_.end());
@@ -260,10 +278,12 @@ class Wave {
   Loads step_loads_[2];
   Loads wave_loads_[2];
   std::vector<std::vector<Clock>> clocks_;  // by channel and member, where links inside are shared
+  std::vector<Seconds> free_at_;            // the same, by link
   std::vector<Message> messages_of_step_;   // the same
   std::vector<LinkId> paths_;               // of those
   std::vector<Occupied> occupied_;          // by channel
   std::vector<Seconds> receive_;            // of the step, by member; empty where receiving is free
+  std::vector<Seconds> receive_in_all_;     // of the wave, by member
   std::vector<std::int64_t> messages_;      // by link, where counted
   bool counted_ = false;
   int repetitions_ = 1;  // of the step

@@ -25,12 +25,13 @@ class Comparison {
  public:
   explicit Comparison(const CollectiveSchedule& schedule) : schedule_(schedule) {}
 
+  // Equal sends of all members are equal receives, too.
   [[nodiscard]] bool equal(int step, int other, const std::vector<int>& members) {
     if (schedule_.stage(step) != schedule_.stage(other)) return false;
     return std::all_of(members.begin(), members.end(), [&](int member) {
       schedule_.sends(step, member, first_);
       schedule_.sends(other, member, second_);
-      return alike(first_, second_) && schedule_.receives(step, member) == schedule_.receives(other, member);
+      return alike(first_, second_);
     });
   }
 
@@ -76,8 +77,10 @@ bool confirmed(const CollectiveSchedule& schedule, const std::vector<int>& start
   const auto members = all_members(schedule);
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const int end = i + 1 < starts.size() ? starts[i + 1] : schedule.steps();
-    if (!comparison.equal(starts[i], (starts[i] + end) / 2, members)) return false;
-    if (!comparison.equal(starts[i], end - 1, members)) return false;
+    const int last = end - 1;
+    const int middle = (starts[i] + end) / 2;
+    if (last > starts[i] && !comparison.equal(starts[i], last, members)) return false;
+    if (middle > starts[i] && middle < last && !comparison.equal(starts[i], middle, members)) return false;
   }
   return true;
 }
@@ -146,16 +149,20 @@ std::vector<CollectivePiece> folded(const std::vector<CollectivePiece>& pieces) 
   std::map<const CollectiveSchedule*, std::shared_ptr<const CollectiveSchedule>> made;
   std::map<int, std::set<int>> starts;  // by number of steps
   for (const auto& piece : pieces) {
-    if (!made.try_emplace(piece.schedule.get()).second) continue;
+    const auto [entry, is_new] = made.try_emplace(piece.schedule.get());
+    if (!is_new) continue;
+    if (dynamic_cast<const FoldedSchedule*>(piece.schedule.get()) != nullptr) {
+      entry->second = piece.schedule;
+      continue;
+    }
     auto& common = starts[piece.schedule->steps()];
     for (const int step : fold_starts(*piece.schedule)) common.insert(step);
   }
   std::vector<CollectivePiece> result;
   for (const auto& piece : pieces) {
-    const auto& common = starts[piece.schedule->steps()];
     auto& schedule = made[piece.schedule.get()];
-    if (!schedule && static_cast<int>(common.size()) == piece.schedule->steps()) schedule = piece.schedule;
     if (!schedule) {
+      const auto& common = starts[piece.schedule->steps()];
       schedule = std::make_shared<FoldedSchedule>(piece.schedule, std::vector<int>(common.begin(), common.end()));
     }
     result.push_back({schedule, piece.channel});

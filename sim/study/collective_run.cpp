@@ -63,7 +63,8 @@ PlannedCollective CollectiveBench::plan(Bytes size) const {
 void CollectiveBench::settle_fidelity(const std::vector<Bytes>& sizes) {
   if (options_.fidelity != "auto") return;
   auto coarsest = Fidelity::flow;
-  for (const auto size : sizes) coarsest = std::max(coarsest, fidelity_for("auto", efforts_of(plan(size).pieces)));
+  for (const auto size : sizes)
+    coarsest = std::max(coarsest, fidelity_for("auto", efforts_of(plan(size).pieces), options_.network));
   options_.fidelity = to_text(coarsest);
   if (healthy_) healthy_->options_.fidelity = options_.fidelity;  // one level on both sides of a comparison
 }
@@ -77,8 +78,8 @@ CollectivePoint CollectiveBench::run(Bytes size) const {
   op.name = fmt::format("{} {}", to_text(options_.operation), to_text(size));
   op.ranks = group_.ranks;
   op.pieces = std::move(planned.pieces);
-  const auto fidelity =
-      fidelity_for(options_.fidelity, options_.fidelity == "auto" ? efforts_of(op.pieces) : Efforts{});
+  const auto fidelity = fidelity_for(options_.fidelity, options_.fidelity == "auto" ? efforts_of(op.pieces) : Efforts{},
+                                     options_.network);
   StaticProgram program(static_cast<int>(placement_.size()),
                         {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
   RunOptions run_options;

@@ -44,11 +44,12 @@ Effort effort_at(Fidelity fidelity, const Efforts& efforts) {
   return fidelity == Fidelity::flow ? efforts.flow : fidelity == Fidelity::phase ? efforts.phase : Effort{};
 }
 
-Fidelity fidelity_for(const std::string& text, const Efforts& efforts) {
+Fidelity fidelity_for(const std::string& text, const Efforts& efforts, const NetworkModelOptions& model) {
   for (const auto level : {Fidelity::flow, Fidelity::phase, Fidelity::analytic}) {
     if (text == to_text(level)) return level;
   }
   if (text != "auto") throw internal_error("'" + text + "' is no level of fidelity");
+  if (model.model != NetworkModelOptions::Model::alpha_beta) return Fidelity::flow;
   return fits(efforts.flow) ? Fidelity::flow : fits(efforts.phase) ? Fidelity::phase : Fidelity::analytic;
 }
 

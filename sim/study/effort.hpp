@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/simgrid_backend.hpp"
 #include "sim/ir/fidelity.hpp"
 #include "sim/ir/op.hpp"
 
@@ -38,8 +39,9 @@ struct Efforts {
 // What SimGrid has to do at a level: nothing at the analytic one.
 [[nodiscard]] Effort effort_at(Fidelity fidelity, const Efforts& efforts);
 
-// The finest level whose predicted flows fit a constant. `text` is an option's: auto, or a level that is meant.
-[[nodiscard]] Fidelity fidelity_for(const std::string& text, const Efforts& efforts);
+// The finest level whose predicted flows fit a constant. `text` is an option's: auto, or a level that is meant. Network
+// models other than alpha-beta have flow only.
+[[nodiscard]] Fidelity fidelity_for(const std::string& text, const Efforts& efforts, const NetworkModelOptions& model);
 // Whether simulating takes no more than about a tenth of a second.
 [[nodiscard]] bool is_small(const Effort& effort);
 

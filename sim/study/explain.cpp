@@ -51,6 +51,9 @@ std::string busiest_link_sentence(const RunConfig& config, const Setup& setup, c
                                   Seconds communication) {
   const auto link = busiest_link(config, setup, result);
   if (link.utilization == 0) return "no link carries anything";
+  if (setup.fidelity == Fidelity::analytic) {
+    return fmt::format("the busiest link is {}: {:.1f} % utilized", link.name, 100 * link.utilization);
+  }
   const double saturated = result.end.count() > 0 ? link.saturated / result.end : 0;
   std::string text = fmt::format("the busiest link is {}: {:.1f} % utilized, saturated {:.1f} % of the time", link.name,
                                  100 * link.utilization, 100 * saturated);
@@ -61,6 +64,7 @@ std::string busiest_link_sentence(const RunConfig& config, const Setup& setup, c
 }
 
 std::string switch_links_sentence(const Setup& setup, const RunResult& result) {
+  if (setup.fidelity == Fidelity::analytic) return "";  // saturation is not measured
   double most = 0;
   bool any = false;
   for (const auto& use : result.links) {

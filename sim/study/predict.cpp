@@ -13,6 +13,7 @@
 #include "partitioners/partitioner.hpp"
 #include "sim/core/error.hpp"
 #include "sim/estimate/alpha_beta.hpp"
+#include "sim/ir/folded_schedule.hpp"
 #include "sim/study/choices.hpp"
 #include "sim/study/cost.hpp"
 #include "sim/study/details.hpp"
@@ -80,12 +81,20 @@ std::string picked_algorithms(const RunConfig& config, const Setup& setup) {
   return picked.empty() ? config.algorithm : fmt::format("{}", fmt::join(picked, ", "));
 }
 
+// The same run on another number of ranks, before anything failed.
+RunConfig with_ranks(const RunConfig& config, int ranks) {
+  auto other = config;
+  other.cluster = without_failures(config.cluster);
+  other.cluster.ranks = ranks;
+  other.cluster.overrides_must_match = false;  // a smaller network may not have those links
+  std::erase_if(other.noise.stragglers, [&](const auto& each) { return each.first >= ranks; });
+  return other;
+}
+
+// Efficiency 1 is what undisturbed ranks reach.
 RunConfig baseline_of(const RunConfig& config) {
-  auto baseline = config;
-  baseline.cluster = without_failures(config.cluster);
-  baseline.cluster.ranks = config.baseline_ranks;
-  baseline.cluster.overrides_must_match = false;  // a smaller network may not have those links
-  std::erase_if(baseline.noise.stragglers, [&](const auto& each) { return each.first >= config.baseline_ranks; });
+  auto baseline = with_ranks(config, config.baseline_ranks);
+  baseline.noise = {};
   return baseline;
 }
 
@@ -170,12 +179,6 @@ void add_identity(Record& row, const RunConfig& config, const Setup& setup) {
   text("platform_hash", hash_text(platform_hash(*setup.cluster)));
 }
 
-int smaller_power_of_two(int number) {
-  int power = 1;
-  while (2 * power < number) power *= 2;
-  return power;
-}
-
 AlphaBetaOptions alpha_beta_options(const RunConfig& config) {
   return {config.step_overhead, config.network.bandwidth_factor, config.network.latency_factor, {}, {}, false};
 }
@@ -239,27 +242,21 @@ void add_times(Record& row, const RunConfig& config, const Setup& setup, const R
   row.push_back({"load_imbalance", "1", mean.compute.count() > 0 ? most / mean.compute.count() : 1.0});
 }
 
-// How far the level is from the one above it, where that can be simulated: the same run with fewer ranks. 0 at the
-// finest level; not a number where no smaller run can be made.
+// How far the level is from flow, for the largest number of ranks, this one or a fraction of it, whose flows take no
+// time to speak of. 0 at flow; not a number where no such run can be made.
 double fidelity_error(const RunConfig& config, const Setup& setup) {
   if (setup.fidelity == Fidelity::flow || setup.lowered.steps.buckets.empty()) return 0;
-  auto level = config;
-  auto above = config;
-  above.fidelity = to_text(setup.fidelity == Fidelity::phase ? Fidelity::flow : Fidelity::phase);
-  for (int ranks = smaller_power_of_two(config.cluster.ranks); ranks >= 2; ranks /= 2) {
-    for (auto* smaller : {&level, &above}) {
-      smaller->cluster.ranks = ranks;
-      smaller->cluster.overrides_must_match = false;
-      std::erase_if(smaller->noise.stragglers, [&](const auto& each) { return each.first >= ranks; });
-    }
+  // Halves rounded down: powers of two have no remainders, which are what some algorithms are slow at.
+  for (int ranks = config.cluster.ranks; ranks >= 2; ranks /= 2) {
+    auto finer = with_ranks(config, ranks);
+    finer.fidelity = to_text(Fidelity::flow);
     try {
-      const auto setup_above = make_setup(above);
-      if (!is_small(setup_above->fidelity == Fidelity::flow ? setup_above->efforts.flow : setup_above->efforts.phase)) {
-        continue;
-      }
-      const auto time_above = iteration_time(simulate(*setup_above, above, {}), above);
+      const auto setup_finer = make_setup(finer);
+      if (!is_small(setup_finer->efforts.flow)) continue;
+      const auto level = with_ranks(config, ranks);
+      const auto time_finer = iteration_time(simulate(*setup_finer, finer, {}), finer);
       const auto time = iteration_time(simulate(*make_setup(level), level, {}), level);
-      return std::abs(time / time_above - 1);
+      return std::abs(time / time_finer - 1);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
     }
@@ -331,6 +328,7 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
 
 namespace {
 
+// Of steps whose collectives are folded.
 Efforts predicted_efforts(const TrainingSteps& steps) {
   Efforts efforts;
   std::map<std::vector<std::shared_ptr<const CollectiveSchedule>>, Efforts> known;  // buckets of one size are alike
@@ -344,15 +342,36 @@ Efforts predicted_efforts(const TrainingSteps& steps) {
   return efforts * steps.iterations;
 }
 
+TrainingSteps with_folded_collectives(TrainingSteps steps) {
+  std::map<std::vector<std::shared_ptr<const CollectiveSchedule>>, std::vector<CollectivePiece>> known;
+  for (auto& bucket : steps.buckets) {
+    std::vector<std::shared_ptr<const CollectiveSchedule>> key;
+    for (const auto& piece : bucket.pieces) key.push_back(piece.schedule);
+    const auto [entry, is_new] = known.try_emplace(std::move(key));
+    if (is_new) entry->second = folded(bucket.pieces);
+    bucket.pieces = entry->second;
+  }
+  return steps;
+}
+
 // One rank stands for all that are equal: not where every rank differs, where servers have a part of their own, and
-// where what each rank does is asked for. Below flow fidelity only: there, a rank may begin before the others.
-void use_classes(Setup& setup, const RunConfig& config) {
+// where what each rank does is asked for. Not at flow fidelity, where a rank may begin before the others; and where
+// messages are simulated (phase) ranks end apart, so that a class must be all of them: then the last one's end is what
+// all wait for next.
+void use_classes(Setup& setup, const RunConfig& config, const TrainingSteps& folded_steps) {
   if (setup.fidelity == Fidelity::flow || setup.lowered.steps.servers > 0 || config.details == Details::full) return;
   auto classes = rank_classes(setup.slowdown, config.cluster.ranks);
   if (2 * classes.first.size() > classes.of_rank.size()) return;
+  if (setup.fidelity == Fidelity::phase && classes.first.size() > 1) return;
   setup.classes = std::move(classes);
-  setup.lowered.program = class_program(config.sync, setup.lowered.steps, static_cast<int>(setup.classes.first.size()),
-                                        setup.lowered.members);
+  setup.lowered.program =
+      class_program(config.sync, folded_steps, static_cast<int>(setup.classes.first.size()), setup.lowered.members);
+}
+
+std::vector<int> weights_of_classes(const Setup& setup) {
+  std::vector<int> weights(setup.classes.first.size());
+  for (const int each : setup.classes.of_rank) ++weights[static_cast<std::size_t>(each)];
+  return weights;
 }
 
 std::vector<DeviceId> devices_of_classes(const Setup& setup) {
@@ -395,10 +414,11 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   lowering.overheads = config.overheads;
   lowering.costs = alpha_beta_options(config);
   setup.lowered = lower(*setup.compute, setup.plan, *setup.cluster, setup.placement, lowering);
-  setup.efforts = predicted_efforts(setup.lowered.steps);
-  setup.fidelity = fidelity_for(config.fidelity, setup.efforts);
+  const auto folded_steps = with_folded_collectives(setup.lowered.steps);
+  setup.efforts = predicted_efforts(folded_steps);
+  setup.fidelity = fidelity_for(config.fidelity, setup.efforts, config.network);
   setup.slowdown = compute_slowdown(config.noise, config.cluster.ranks);
-  use_classes(setup, config);
+  use_classes(setup, config, folded_steps);
   return made;
 }
 
@@ -406,6 +426,7 @@ RunResult simulate(const Setup& setup, const RunConfig& config, const Variation&
   Job job;
   job.program = setup.lowered.program.get();
   job.placement = setup.classes.first.empty() ? setup.placement : devices_of_classes(setup);
+  job.rank_weights = weights_of_classes(setup);
   job.options.step_overhead = config.step_overhead * variation.latency;
   job.options.reduce_rate = config.reduce_rate;
   job.options.copy_rate = config.copy_rate;

@@ -65,6 +65,14 @@ std::uint64_t trace_hash(const Trace& trace) {
   hash.add(trace.batch);
   hash.add(trace.device);
   for (const auto& layer : trace.layers) add_layer(hash, layer);
+  for (const auto& outside : trace.outside) {
+    hash.add(static_cast<std::int32_t>(outside.kind));
+    hash.add(outside.samples.typical().count());
+  }
+  for (const auto& collective : trace.collectives) {
+    hash.add(collective.operation);
+    hash.add(collective.bytes.count());
+  }
   return hash.value();
 }
 

@@ -79,6 +79,28 @@ TEST_P(Coarser, ReducingCostsTheReceiver) {
   EXPECT_NEAR(time_at(GetParam(), *network, "ring", Bytes(n), p, options), expected, 1e-9 * expected);
 }
 
+// All channels and chunks of a member share its one receiver.
+TEST_P(Coarser, ReceivingIsSerialOverChannelsAndChunks) {
+  const int p = 16;
+  const auto network = star(p, kBandwidth, kLatency);
+  auto options = with_overhead();
+  options.reduce_rate = BytesPerSecond(1e9);
+  options.copy_rate = BytesPerSecond(1e9);
+  const Bytes bytes(64 << 20);
+  for (const int channels : {1, 4}) {
+    for (const std::int64_t chunk : {0, 4 << 20}) {
+      const auto op =
+          collective_op(*network, "ring", {CollectiveOperation::all_reduce, {}, bytes, channels, Bytes(chunk), 0}, p);
+      const auto time = [&](Fidelity fidelity) {
+        auto program = program_of({op}, p);
+        return run({{&program, in_order(p), Seconds(0), options, {}}}, *network, at(fidelity)).jobs[0].makespan.count();
+      };
+      const double flow = time(Fidelity::flow);
+      EXPECT_NEAR(time(GetParam()), flow, 0.15 * flow) << channels << " channels, chunks of " << chunk;
+    }
+  }
+}
+
 // No messages of one step share a link beyond the ports, so that all levels agree.
 TEST_P(Coarser, DigitWiseCollectivesOnTheirNetworks) {
   struct Case {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draws results/scaling.h5: efficiency and iteration time against the number of ranks."""
+"""Draws results/scaling-weak.h5 and -strong.h5: efficiency and iteration time against the number of ranks."""
 
 import pathlib
 import sys
@@ -8,6 +8,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the choice of a backend)
+import pandas  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -17,10 +18,13 @@ MARKERS = {"mesh-rail-cube": "o", "fat-tree": "s", "torus": "D", "dragonfly": "^
 
 
 def main():
-    source = ROOT / "results/scaling.h5"
-    if not source.exists():
-        sys.exit(f"error: {source} is missing: scripts/studies/scaling/run makes it")
-    runs = tandem_results.load(source)
+    parts = []
+    for kind in ("weak", "strong"):
+        source = ROOT / f"results/scaling-{kind}.h5"
+        if not source.exists():
+            sys.exit(f"error: {source} is missing: scripts/studies/scaling/run makes it")
+        parts.append(tandem_results.load(source).assign(scaling=kind))
+    runs = pandas.concat(parts)
     models = list(dict.fromkeys(runs["model"]))
     scalings = list(dict.fromkeys(runs["scaling"]))
     figure, all_axes = plt.subplots(len(models), 2 * len(scalings), figsize=(5 * 2 * len(scalings), 4 * len(models)),
