@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 
 #include "sim/core/error.hpp"
@@ -337,7 +338,9 @@ TEST(Fidelity, LayersAreMeansOverRanksNotClasses) {
     for (const auto& table : predict(config).details) {
       if (table.name != "layers") continue;
       for (const auto& column : table.columns) {
-        if (column.name == "forward_time_s") return std::get<std::vector<double>>(column.values).front();
+        if (column.name != "forward_time_s") continue;
+        const auto& times = std::get<std::vector<double>>(column.values);
+        return std::accumulate(times.begin(), times.end(), 0.0);
       }
     }
     return 0.0;
@@ -350,10 +353,13 @@ TEST(Fidelity, LayersAreMeansOverRanksNotClasses) {
 TEST(Noise, TheBaselineHasNone) {
   auto config = base("vgg16", 2);
   config.noise.stragglers[0] = 2;
-  const double alone = number(predict(config).row, "scaling_efficiency");
+  EXPECT_LT(number(predict(config).row, "scaling_efficiency"), 0.6);  // of two ranks computing alone
   config.baseline_ranks = 2;
-  EXPECT_LT(number(predict(config).row, "scaling_efficiency"), 0.6);
-  EXPECT_LT(alone, 0.6);
+  const auto late = predict(config).row;
+  config.noise = {};
+  const auto even = predict(config).row;
+  EXPECT_NEAR(number(late, "scaling_efficiency"), number(even, "iteration_time_s") / number(late, "iteration_time_s"),
+              1e-9);
 }
 
 TEST(Noise, AStragglerHoldsUpAll) {
