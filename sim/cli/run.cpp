@@ -1,6 +1,8 @@
 // tandem run: one prediction.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -130,8 +132,15 @@ std::string summary(const RunConfig& config, const Prediction& prediction) {
   }
   text += "\nassumptions\n";
   for (const auto& assumption : prediction.assumptions) text += "  - " + assumption + "\n";
-  return text + fmt::format("\nfidelity {}: {} flows, {:.2f} s\n", text_of(row, "fidelity"),
-                            text_of(row, "simulated_flows"), prediction.wall_time_s);
+  const auto* error = find_field(row, "fidelity_error");
+  const auto* off = error == nullptr ? nullptr : std::get_if<double>(&error->value);
+  const bool is_flow = text_of(row, "fidelity") == "flow";
+  return text + fmt::format("\nfidelity {}: {} flows{}, {:.2f} s\n", text_of(row, "fidelity"),
+                            text_of(row, "simulated_flows"),
+                            is_flow || off == nullptr ? ""
+                            : std::isnan(*off)        ? ", its error is not known"
+                                               : fmt::format(", {:.2g} % off flow where both were run", 100 * *off),
+                            prediction.wall_time_s);
 }
 
 int run_command(const std::vector<std::string>& arguments) {

@@ -306,6 +306,10 @@ int sweep_command(const std::vector<std::string>& arguments) {
   check_not_an_input(task.output, line->words());
   auto header = header_of(task, command_text("sweep", arguments));
   const bool is_interrupted = task.is_shard || std::filesystem::exists(journal_path_of(task));
+  if (task.resume && !is_interrupted && std::filesystem::exists(task.output) && !is_result_of(task.output, header)) {
+    throw input_error(
+        fmt::format("{} is there, and not of this study as it is now: take it away to begin anew", task.output));
+  }
   if (task.resume && !is_interrupted && is_result_of(task.output, header)) {
     fmt::print(stderr, "{} has all runs of this study already; take it away to begin anew\n", task.output);
     return 0;

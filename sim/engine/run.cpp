@@ -198,9 +198,9 @@ class Simulation {
       job_options.start_together = options.fidelity != Fidelity::flow;
       job_options.collectives = collectives;
       auto& unfolded = *job.program;
-      executors_.push_back(
-          std::make_unique<Executor>(options.fidelity == Fidelity::phase ? static_cast<Program&>(program) : unfolded,
-                                     job.placement, job.start, network, backend, std::move(job_options), job.events));
+      const bool folds = options.fidelity == Fidelity::phase && may_fold(job.options);
+      executors_.push_back(std::make_unique<Executor>(folds ? static_cast<Program&>(program) : unfolded, job.placement,
+                                                      job.start, network, backend, std::move(job_options), job.events));
       executors_.back()->start();
     }
   }
@@ -248,6 +248,10 @@ RunResult calculate(const std::vector<Job>& jobs, const Network& network, const 
 }
 
 }  // namespace
+
+bool may_fold(const ExecutorOptions& options) {
+  return options.reduce_rate.count() == 0 && options.copy_rate.count() == 0;
+}
 
 RunResult run(const std::vector<Job>& jobs, const Network& network, const RunOptions& options) {
   for (const auto& link : network.links()) {

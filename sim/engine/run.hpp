@@ -28,13 +28,17 @@ struct RunOptions {
   Fidelity fidelity = Fidelity::flow;
 };
 
+// Whether phase fidelity folds steps. Not where receivers take time for what comes: a receiver works on one message
+// while the next ones are on their way, which one long message for all does not do.
+[[nodiscard]] bool may_fold(const ExecutorOptions& options);
+
 // Runs all jobs under one clock: where SimGrid does, in a child process.
 //
-// phase: collectives whose members are not all ready wait for the last; equal steps are folded (folded_schedule.hpp).
-// analytic: the same, and a collective takes what its estimate says (collective_estimate), those under way at once
-// sharing links (analytic_network.hpp); transfers outside of collectives share nothing. A link counts as busy all the
-// time of the collectives that use it, and saturation is not measured. No events. Both know alpha-beta only. Model
-// error where a job does not complete.
+// phase: collectives whose members are not all ready wait for the last; equal steps are folded (folded_schedule.hpp)
+// where may_fold. analytic: the same, and a collective takes what its estimate says (collective_estimate), those under
+// way at once sharing links (analytic_network.hpp); transfers outside of collectives share nothing. A link counts as
+// busy all the time of the collectives that use it, and saturation is not measured. No events. Both know alpha-beta
+// only. Model error where a job does not complete.
 [[nodiscard]] RunResult run(const std::vector<Job>& jobs, const Network& network, const RunOptions& options);
 
 }  // namespace tandem

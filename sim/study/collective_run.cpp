@@ -60,11 +60,17 @@ PlannedCollective CollectiveBench::plan(Bytes size) const {
   });
 }
 
+Efforts CollectiveBench::efforts(const std::vector<CollectivePiece>& pieces) const {
+  auto efforts = efforts_of(pieces);
+  if (!may_fold(executor_options(options_))) efforts.phase = efforts.flow;
+  return efforts;
+}
+
 void CollectiveBench::settle_fidelity(const std::vector<Bytes>& sizes) {
   if (options_.fidelity != "auto") return;
   auto coarsest = Fidelity::flow;
   for (const auto size : sizes)
-    coarsest = std::max(coarsest, fidelity_for("auto", efforts_of(plan(size).pieces), options_.network));
+    coarsest = std::max(coarsest, fidelity_for("auto", efforts(plan(size).pieces), options_.network));
   options_.fidelity = to_text(coarsest);
   if (healthy_) healthy_->options_.fidelity = options_.fidelity;  // one level on both sides of a comparison
 }
@@ -78,8 +84,8 @@ CollectivePoint CollectiveBench::run(Bytes size) const {
   op.name = fmt::format("{} {}", to_text(options_.operation), to_text(size));
   op.ranks = group_.ranks;
   op.pieces = std::move(planned.pieces);
-  const auto fidelity = fidelity_for(options_.fidelity, options_.fidelity == "auto" ? efforts_of(op.pieces) : Efforts{},
-                                     options_.network);
+  const auto fidelity =
+      fidelity_for(options_.fidelity, options_.fidelity == "auto" ? efforts(op.pieces) : Efforts{}, options_.network);
   StaticProgram program(static_cast<int>(placement_.size()),
                         {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
   RunOptions run_options;

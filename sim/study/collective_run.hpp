@@ -8,6 +8,7 @@
 
 #include "sim/engine/run.hpp"
 #include "sim/lowering/lower.hpp"
+#include "sim/study/effort.hpp"
 
 namespace tandem {
 
@@ -56,6 +57,7 @@ class CollectiveBench {
   [[nodiscard]] CollectiveRequest request(Bytes size) const;
   [[nodiscard]] AlphaBetaOptions costs() const;
   [[nodiscard]] PlannedCollective plan(Bytes size) const;
+  [[nodiscard]] Efforts efforts(const std::vector<CollectivePiece>& pieces) const;
 
   CollectiveBenchOptions options_;
   std::unique_ptr<CollectiveAlgorithm> algorithm_;

@@ -328,6 +328,15 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
 
 namespace {
 
+ExecutorOptions executor_options(const RunConfig& config) {
+  ExecutorOptions options;
+  options.step_overhead = config.step_overhead;
+  options.reduce_rate = config.reduce_rate;
+  options.copy_rate = config.copy_rate;
+  options.overlap_slowdown = config.overlap_slowdown;
+  return options;
+}
+
 // Of steps whose collectives are folded.
 Efforts predicted_efforts(const TrainingSteps& steps) {
   Efforts efforts;
@@ -358,14 +367,14 @@ TrainingSteps with_folded_collectives(TrainingSteps steps) {
 // where what each rank does is asked for. Not at flow fidelity, where a rank may begin before the others; and where
 // messages are simulated (phase) ranks end apart, so that a class must be all of them: then the last one's end is what
 // all wait for next.
-void use_classes(Setup& setup, const RunConfig& config, const TrainingSteps& folded_steps) {
+void use_classes(Setup& setup, const RunConfig& config, const TrainingSteps& steps) {
   if (setup.fidelity == Fidelity::flow || setup.lowered.steps.servers > 0 || config.details == Details::full) return;
   auto classes = rank_classes(setup.slowdown, config.cluster.ranks);
   if (2 * classes.first.size() > classes.of_rank.size()) return;
   if (setup.fidelity == Fidelity::phase && classes.first.size() > 1) return;
   setup.classes = std::move(classes);
   setup.lowered.program =
-      class_program(config.sync, folded_steps, static_cast<int>(setup.classes.first.size()), setup.lowered.members);
+      class_program(config.sync, steps, static_cast<int>(setup.classes.first.size()), setup.lowered.members);
 }
 
 std::vector<int> weights_of_classes(const Setup& setup) {
@@ -415,10 +424,12 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   lowering.costs = alpha_beta_options(config);
   setup.lowered = lower(*setup.compute, setup.plan, *setup.cluster, setup.placement, lowering);
   const auto folded_steps = with_folded_collectives(setup.lowered.steps);
+  const bool folds = may_fold(executor_options(config));
   setup.efforts = predicted_efforts(folded_steps);
+  if (!folds) setup.efforts.phase = setup.efforts.flow;
   setup.fidelity = fidelity_for(config.fidelity, setup.efforts, config.network);
   setup.slowdown = compute_slowdown(config.noise, config.cluster.ranks);
-  use_classes(setup, config, folded_steps);
+  use_classes(setup, config, folds || setup.fidelity == Fidelity::analytic ? folded_steps : setup.lowered.steps);
   return made;
 }
 
@@ -427,10 +438,8 @@ RunResult simulate(const Setup& setup, const RunConfig& config, const Variation&
   job.program = setup.lowered.program.get();
   job.placement = setup.classes.first.empty() ? setup.placement : devices_of_classes(setup);
   job.rank_weights = weights_of_classes(setup);
+  job.options = executor_options(config);
   job.options.step_overhead = config.step_overhead * variation.latency;
-  job.options.reduce_rate = config.reduce_rate;
-  job.options.copy_rate = config.copy_rate;
-  job.options.overlap_slowdown = config.overlap_slowdown;
   job.options.compute_slowdown.assign(job.placement.size(), 1 / variation.device_speed);
   for (std::size_t i = 0; i < job.placement.size() && !setup.slowdown.empty(); ++i) {
     const auto rank = setup.classes.first.empty() ? i : static_cast<std::size_t>(setup.classes.first[i]);

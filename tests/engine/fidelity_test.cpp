@@ -96,7 +96,9 @@ TEST_P(Coarser, ReceivingIsSerialOverChannelsAndChunks) {
         return run({{&program, in_order(p), Seconds(0), options, {}}}, *network, at(fidelity)).jobs[0].makespan.count();
       };
       const double flow = time(Fidelity::flow);
-      EXPECT_NEAR(time(GetParam()), flow, 0.15 * flow) << channels << " channels, chunks of " << chunk;
+      // Phase does not fold where receivers take time.
+      EXPECT_NEAR(time(GetParam()), flow, (GetParam() == Fidelity::phase ? 1e-6 : 0.15) * flow)
+          << channels << " channels, chunks of " << chunk;
     }
   }
 }

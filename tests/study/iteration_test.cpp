@@ -335,7 +335,8 @@ TEST(Fidelity, LayersAreMeansOverRanksNotClasses) {
   config.noise.stragglers[0] = 3;
   const auto forward = [&](const char* level) {
     config.fidelity = level;
-    for (const auto& table : predict(config).details) {
+    const auto prediction = predict(config);
+    for (const auto& table : prediction.details) {
       if (table.name != "layers") continue;
       for (const auto& column : table.columns) {
         if (column.name != "forward_time_s") continue;
