@@ -1,9 +1,8 @@
 // tandem run: one prediction.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sim/cli/output.hpp"

@@ -332,6 +332,7 @@ TEST(Fidelity, ErrorIsThatOfTheRunItselfWhereItIsSmall) {
 // Means over ranks count every rank of a class.
 TEST(Fidelity, LayersAreMeansOverRanksNotClasses) {
   auto config = base("lenet5", 64);
+  config.details = Details::summary;
   config.noise.stragglers[0] = 3;
   const auto forward = [&](const char* level) {
     config.fidelity = level;
