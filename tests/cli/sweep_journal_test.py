@@ -182,7 +182,9 @@ class Resumed(Case):
         self.assertIn("has all runs", result.stderr)
         self.assertEqual((self.path / "r.h5").stat().st_mtime_ns, before)
         self.write("s.ini", STUDY.replace("10Gbps", "20Gbps"))
-        self.good("sweep", "s.ini", "--output", "r.h5", "--resume")
+        self.bad(1, "sweep", "s.ini", "--output", "r.h5", "--resume", says=["not of this study", "take it away"])
+        self.assertEqual((self.path / "r.h5").stat().st_mtime_ns, before)
+        self.good("sweep", "s.ini", "--output", "r.h5")  # begun anew, as the command says
         self.assertNotEqual((self.path / "r.h5").stat().st_mtime_ns, before)
 
     def test_failed_runs_are_tried_again(self):
