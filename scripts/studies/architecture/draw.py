@@ -93,13 +93,13 @@ def cost_against_time(rows, characteristics, looks, size):
             dollars = cost.get((row["name"].replace(" unpipelined", ""), scale))
             if dollars is None:
                 continue
-            axes.scatter(dollars, 1e3 * float(row["time_s"]), s=55, **looks.of[row["name"]], label=row["name"])
-            axes.annotate(row["name"], (dollars, 1e3 * float(row["time_s"])), fontsize=6, xytext=(4, 3),
-                          textcoords="offset points")
+            axes.scatter(dollars, 1e3 * float(row["time_s"]), s=60, **looks.of[row["name"]], label=row["name"])
         axes.set(xscale="log", yscale="log", xlabel="cost a device (USD, assumed prices)",
                  ylabel=f"all-reduce of {size // MIB} MiB (ms)")
         axes.set_title(f"about {scale} devices", fontsize=10)
         axes.grid(alpha=0.3, which="both")
+    handles, labels = all_axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="center left", bbox_to_anchor=(0.92, 0.5), fontsize=8)
     figure.suptitle("Cost against time: down and to the left is better", fontsize=11)
     save(figure, "cost_against_time.png")
 
@@ -240,7 +240,9 @@ def equal_cost_figure(rows, characteristics, size, slack=1.1):
             picked.append(min(within, key=lambda entry: entry[1]) if within else min(entries))
         picked.sort(key=lambda entry: entry[1])
         colours = ["tab:blue" if dollars <= budget else "lightgrey" for dollars, _, _ in picked]
-        axes.barh(range(len(picked)), [1e3 * time for _, time, _ in picked], color=colours)
+        bars = axes.barh(range(len(picked)), [1e3 * time for _, time, _ in picked], color=colours)
+        axes.bar_label(bars, fmt="%.2f", fontsize=7, padding=2)
+        axes.margins(x=0.12)
         axes.set_yticks(range(len(picked)), [f"{name} (${dollars:,.0f})" for dollars, _, name in picked], fontsize=8)
         axes.invert_yaxis()
         axes.set(xscale="log", xlabel=f"all-reduce of {size // MIB} MiB (ms)")
@@ -250,6 +252,32 @@ def equal_cost_figure(rows, characteristics, size, slack=1.1):
                     fontsize=11)
     figure.tight_layout()
     save(figure, "equal_cost.png")
+
+
+def claim_figure(rows, characteristics):
+    """What is claimed for the proposed network against its rival and its ablation."""
+    names = {"mesh-rail-cube 8": "tab:blue", "mesh-clos-rails 8": "tab:orange", "mesh-torus 8": "tab:green"}
+    scales = scales_of(rows)
+    figure, all_axes = plt.subplots(1, 3, figsize=(12, 3.6))
+    panels = [("all-reduce of 1 MiB (us)", 1e6, MIB), ("all-reduce of 64 MiB (ms)", 1e3, 64 * MIB), ("cost a device (USD)", 1, 0)]
+    for axes, (title, factor, size) in zip(all_axes, panels):
+        for i, (name, colour) in enumerate(names.items()):
+            if size:
+                own = {row["scale"]: factor * float(row["time_s"]) for row in with_time(rows)
+                       if row["name"] == name and int(row["size_bytes"]) == size}
+            else:
+                own = {row["scale"]: float(row["cost_per_device"]) for row in characteristics if row["name"] == name}
+            places = [k + 0.27 * (i - 1) for k, scale in enumerate(scales) if scale in own]
+            bars = axes.bar(places, [own[scale] for scale in scales if scale in own], 0.25, color=colour, label=name)
+            axes.bar_label(bars, fmt="%.0f" if factor != 1e3 else "%.2f", fontsize=7)
+        axes.set_xticks(range(len(scales)), [f"{scale} devices" for scale in scales])
+        axes.set_title(title, fontsize=10)
+        axes.grid(alpha=0.3, axis="y")
+    all_axes[0].legend(fontsize=8)
+    figure.suptitle("Latency against mesh-torus, cost against mesh-clos-rails (64 devices simulated, more by estimate)",
+                    fontsize=11)
+    figure.tight_layout()
+    save(figure, "claim.png")
 
 
 def main():
@@ -263,6 +291,7 @@ def main():
     times = finest(times)
     time_against_size(times, looks)
     cost_against_time(times, characteristics, looks, 64 * MIB)
+    claim_figure(times, characteristics)
     equal_cost_figure(times, characteristics, 64 * MIB)
     latency_part(times, looks)
     random_failures_figure(read("random_failures.csv"))

@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt  # noqa: E402  (after the choice of a backend)
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TANDEM = ROOT / "build/release/tandem"
 # No level is tried beyond the size at which one run takes about a minute.
-MOST = {"flow": 512, "phase": 8192, "analytic": 1 << 20}
+MOST = {"flow": 512, "phase": 1024, "analytic": 1 << 20}
 CASES = {"star, ring": ["--topology", "star", "--algorithm", "ring"],
          "mesh-rail-cube, blueconnect": ["--topology", "mesh-rail-cube:m=8", "--algorithm", "blueconnect"],
          "fat-tree, ring": ["--topology", "fat-tree", "--algorithm", "ring"]}
@@ -48,7 +48,7 @@ def rows(largest, repetitions):
                 print(f"{case}, {level}, {ranks} ranks: {row['cpu_s']} s, {row['peak_bytes'] / 2**20:.0f} MiB",
                       file=sys.stderr, flush=True)
                 yield row
-                ranks *= 4 if level == "flow" or ranks < 32768 else 2
+                ranks *= 4 if ranks < 32768 else 2
 
 
 def draw(table, target):
