@@ -2,8 +2,10 @@
 """Runs the architecture study: tables of characteristics, all-reduce times and whole iterations, into
 results/architecture/*.csv. A table that is there already is kept; delete it to measure again."""
 
+import concurrent.futures
 import csv
 import io
+import os
 import pathlib
 import subprocess
 import sys
@@ -134,16 +136,19 @@ def measured(network, scale, size, fidelity):
 
 @table("allreduce.csv")
 def all_reduce(plan):
-    rows = []
     work = [(network, scale, size, fidelity) for scale, fidelity, sizes in plan for network in networks()
             for size in sizes]
-    for network, scale, size, fidelity in each(work, "all-reduce"):
+
+    def row(case):
+        network, scale, size, fidelity = case
         try:
-            rows.append(measured(network, scale, size, fidelity))
+            return measured(network, scale, size, fidelity)
         except StudyError as error:
-            rows.append({"name": network["name"], "kind": network["kind"], "scale": scale, "size_bytes": size,
-                         "fidelity": fidelity, "error": str(error)})
-    return rows
+            return {"name": network["name"], "kind": network["kind"], "scale": scale, "size_bytes": size,
+                    "fidelity": fidelity, "error": str(error)}
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # threads that wait for processes
+        return [row for _, row in zip(each(work, "all-reduce"), pool.map(row, work))]
 
 
 @table("random_failures.csv")

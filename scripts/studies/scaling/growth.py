@@ -11,11 +11,6 @@ import statistics
 import subprocess
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402  (after the choice of a backend)
-
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TANDEM = ROOT / "build/release/tandem"
 # No level is tried beyond the size at which one run takes about a minute.
@@ -52,6 +47,12 @@ def rows(largest, repetitions):
 
 
 def draw(table, target):
+    # Not before measuring: a child's peak memory is at least what this process had when it was started.
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
     figure, (time, memory) = plt.subplots(1, 2, figsize=(11, 4.2))
     styles = dict(zip(MOST, ("-", "--", ":")))
     colours = dict(zip(CASES, ("tab:blue", "tab:orange", "tab:green")))
@@ -67,7 +68,7 @@ def draw(table, target):
     memory.set(xscale="log", yscale="log", xlabel="ranks", ylabel="peak memory (MiB)")
     for axes in (time, memory):
         axes.grid(alpha=0.3, which="both")
-    time.legend(fontsize=7)
+    memory.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
     figure.suptitle("One ResNet-50 iteration: what it costs to simulate")
     figure.tight_layout()
     figure.savefig(target, dpi=120)
