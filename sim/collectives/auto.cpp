@@ -9,6 +9,7 @@
 #include "sim/collectives/collective.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
+#include "sim/estimate/shared_links.hpp"
 #include "sim/ir/folded_schedule.hpp"
 
 namespace tandem {
@@ -84,9 +85,8 @@ class Auto final : public CollectiveAlgorithm {
       if (most_messages(*folded({pieces.front()}).front().schedule) * request.channels > kMostMessages) {
         return refused("too many messages to estimate");
       }
-      auto costs = site.costs;
-      costs.shared_inside = true;
-      return CollectiveChoice::Candidate{name, alpha_beta_time(pieces, site.network, site.devices, costs), ""};
+      return CollectiveChoice::Candidate{name, collective_estimate(pieces, site.network, site.devices, site.costs).time,
+                                         ""};
     } catch (const Error& error) {
       // A model error: failures have left no way that the algorithm needs.
       if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::model) throw;

@@ -24,8 +24,8 @@ std::int64_t AnalyticNetwork::start(const Op& op, const std::vector<DeviceId>& p
   if (is_new) entry->second = &in_order_.emplace_back();
   auto& known = *entry->second;
   if (is_new) {
-    const AlphaBetaOptions costs{options.step_overhead, bandwidth_factor_, options.latency_factor,
-                                 options.reduce_rate,   options.copy_rate, true};
+    const AlphaBetaOptions costs{options.step_overhead, bandwidth_factor_, options.latency_factor, options.reduce_rate,
+                                 options.copy_rate};
     known.estimate = collective_estimate(op.pieces, network_, op.members ? *op.members : entry->first.devices, costs);
   }
   ++known.times;

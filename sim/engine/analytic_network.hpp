@@ -13,7 +13,7 @@
 
 #include "sim/engine/backend.hpp"
 #include "sim/engine/executor.hpp"
-#include "sim/estimate/alpha_beta.hpp"
+#include "sim/estimate/shared_links.hpp"
 #include "sim/ir/result.hpp"
 
 namespace tandem {

@@ -46,7 +46,7 @@ CollectiveBench::CollectiveBench(const CollectiveBenchOptions& options)
 }
 
 AlphaBetaOptions CollectiveBench::costs() const {
-  return {options_.step_overhead, options_.network.bandwidth_factor, options_.network.latency_factor, {}, {}, false};
+  return {options_.step_overhead, options_.network.bandwidth_factor, options_.network.latency_factor, {}, {}};
 }
 
 CollectiveRequest CollectiveBench::request(Bytes size) const {

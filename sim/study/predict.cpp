@@ -180,7 +180,7 @@ void add_identity(Record& row, const RunConfig& config, const Setup& setup) {
 }
 
 AlphaBetaOptions alpha_beta_options(const RunConfig& config) {
-  return {config.step_overhead, config.network.bandwidth_factor, config.network.latency_factor, {}, {}, false};
+  return {config.step_overhead, config.network.bandwidth_factor, config.network.latency_factor, {}, {}};
 }
 
 Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
