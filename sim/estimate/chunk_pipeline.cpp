@@ -1,6 +1,7 @@
 #include "sim/estimate/chunk_pipeline.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <queue>
@@ -9,13 +10,12 @@ namespace tandem {
 namespace {
 
 constexpr double kMostTasks = 30'000;
-constexpr int kLeastChunks = 6;
+constexpr int kLeastChunks = 8;
 
 class Pipeline {
  public:
   Pipeline(const PipelinedCollective& collective, int most_chunks)
       : collective_(collective), bandwidths_(collective.bandwidths) {
-    // Receivers do one thing at a time, which is a link that all of them share.
     receivers_ = static_cast<int>(bandwidths_.size());
     bandwidths_.push_back(1);
     remaining_.resize(bandwidths_.size());
@@ -29,21 +29,19 @@ class Pipeline {
     }
     while (!timers_.empty() || !moving_.empty()) {
       if (changed_) share();
-      const double timer = timers_.empty() ? std::numeric_limits<double>::infinity() : timers_.top().first;
-      double move_ends = std::numeric_limits<double>::infinity();
-      for (const int task : moving_) move_ends = std::min(move_ends, now_ + left_of(task));
-      const double then = std::min(timer, move_ends);
-      for (const int task : moving_) tasks_[index(task)].left -= (then - now_) * tasks_[index(task)].speed;
+      double then = timers_.empty() ? std::numeric_limits<double>::infinity() : timers_.top().first;
+      for (const auto& one : moving_) then = std::min(then, now_ + one.left / one.speed);
+      for (auto& one : moving_) one.left = std::max(0.0, one.left - (then - now_) * one.speed);
       now_ = then;
       // Equal steps end together: rounding must not let one go ahead by a moment, at a speed of its own.
       const double together = now_ * (1 + 1e-12);
       std::vector<int> ended;
-      std::erase_if(moving_, [&](int task) {
-        if (now_ + left_of(task) > together) return false;
-        ended.push_back(task);
+      std::erase_if(moving_, [&](const Moving& one) {
+        if (now_ + one.left / one.speed > together) return false;
+        changed_ = true;
+        if (--tasks_[index(one.task)].moving == 0) ended.push_back(one.task);
         return true;
       });
-      if (!ended.empty()) changed_ = true;
       while (!timers_.empty() && timers_.top().first <= together) {
         ended.push_back(timers_.top().second);
         timers_.pop();
@@ -58,16 +56,23 @@ class Pipeline {
   [[nodiscard]] double end() const { return now_; }
 
  private:
-  enum class Phase { waiting, latency, moving, receiving, done };
+  enum class Phase { waiting, latency, moving, receiving };
   struct Task {
     const PipelineStep* step = nullptr;
-    int kind = 0;  // tasks of one step, of all chunks
+    int first_kind = 0;  // of its messages, in tasks of all chunks
     int chunk = 0;
     int waits_for = 0;
     Phase phase = Phase::waiting;
-    double left = 0;  // of its messages, or of its receiving: from 1 to 0
-    double speed = 0;
+    int moving = 0;  // kinds of its messages
     std::vector<int> followers;
+  };
+  // Messages of one kind of a task, or what its receivers do.
+  struct Moving {
+    int task = 0;
+    int kind = 0;  // tells what moves, without the chunk
+    const PipelineMessages* messages = nullptr;
+    double left = 1;   // down to 0
+    double speed = 0;  // a second
   };
 
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
@@ -76,11 +81,18 @@ class Pipeline {
     const int first = static_cast<int>(tasks_.size());
     const int steps = static_cast<int>(channel.steps.size());
     chunk_ends_.resize(std::max(chunk_ends_.size(), index(chunks)));
+    std::vector<int> first_kinds;
+    for (const auto& step : channel.steps) {
+      first_kinds.push_back(static_cast<int>(receiving_.size()));
+      // Its receivers, behind its messages: one thing at a time, which is a link that all of them share.
+      for (std::size_t i = 0; i <= step.messages.size(); ++i) receiving_.emplace_back();
+      receiving_.back() = {step.receive.count(), {{receivers_, step.receive.count()}}};
+    }
     for (int chunk = 0; chunk < chunks; ++chunk) {
       for (int s = 0; s < steps; ++s) {
         auto& task = tasks_.emplace_back();
         task.step = &channel.steps[index(s)];
-        task.kind = kinds_ + s;
+        task.first_kind = first_kinds[index(s)];
         task.chunk = chunk;
         const int here = first + chunk * steps;
         for (const int before : task.step->after) wait(here + s, here + before);
@@ -88,16 +100,10 @@ class Pipeline {
         for (const int before : task.step->after_chunk) wait(here + s, here - steps + before);
       }
     }
-    kinds_ += steps;
   }
   void wait(int task, int before) {
     ++tasks_[index(task)].waits_for;
     tasks_[index(before)].followers.push_back(task);
-  }
-
-  [[nodiscard]] double left_of(int task) const {
-    const auto& what = tasks_[index(task)];
-    return std::max(0.0, what.left) / what.speed;
   }
 
   void begin(int task) {
@@ -108,96 +114,84 @@ class Pipeline {
   // Its phase has ended.
   void proceed(int task) {
     auto& what = tasks_[index(task)];
-    if (what.phase == Phase::latency && what.step->message_bytes > 0 && !what.step->loads.empty()) {
-      return move(task, Phase::moving);
+    if (what.phase == Phase::latency) {
+      what.phase = Phase::moving;
+      for (std::size_t i = 0; i < what.step->messages.size(); ++i) {
+        const auto& messages = what.step->messages[i];
+        if (messages.bytes > 0 && !messages.loads.empty()) move(task, static_cast<int>(i), messages);
+      }
+      if (what.moving > 0) return;
     }
-    if (what.phase != Phase::receiving && what.step->receive > Seconds{}) return move(task, Phase::receiving);
-    what.phase = Phase::done;
+    if (what.phase == Phase::moving && what.step->receive > Seconds{}) {
+      what.phase = Phase::receiving;
+      const auto behind = what.step->messages.size();
+      return move(task, static_cast<int>(behind), receiving_[index(what.first_kind) + behind]);
+    }
     auto& end = chunk_ends_[index(what.chunk)];
     end = std::max(end, now_);
     for (const int follower : what.followers) {
       if (--tasks_[index(follower)].waits_for == 0) begin(follower);
     }
   }
-  void move(int task, Phase phase) {
-    tasks_[index(task)].phase = phase;
-    tasks_[index(task)].left = 1;
-    moving_.push_back(task);
+  void move(int task, int kind, const PipelineMessages& messages) {
+    ++tasks_[index(task)].moving;
+    moving_.push_back({task, tasks_[index(task)].first_kind + kind, &messages});
     changed_ = true;
   }
 
-  // A step and whether it is receiving: what a task moves.
-  [[nodiscard]] int kind_of(int task) const {
-    return 2 * tasks_[index(task)].kind + (tasks_[index(task)].phase == Phase::receiving ? 1 : 0);
-  }
-
-  // The speeds of what moves. The same steps move together again and again.
+  // The same kinds move together again and again.
   void share() {
-    std::sort(moving_.begin(), moving_.end(), [&](int a, int b) { return kind_of(a) < kind_of(b); });
+    std::sort(moving_.begin(), moving_.end(), [](const auto& a, const auto& b) { return a.kind < b.kind; });
     std::vector<int> kinds;
-    for (const int task : moving_) kinds.push_back(kind_of(task));
+    for (const auto& one : moving_) kinds.push_back(one.kind);
     const auto [entry, is_new] = known_.try_emplace(std::move(kinds));
     if (is_new) entry->second = speeds();
-    for (std::size_t i = 0; i < moving_.size(); ++i) tasks_[index(moving_[i])].speed = entry->second[i];
+    for (std::size_t i = 0; i < moving_.size(); ++i) moving_[i].speed = entry->second[i];
     changed_ = false;
     if (known_.size() > kMostKnown) known_.clear();
   }
 
-  struct Moving {
-    double message = 0;
-    std::vector<PipelineLoad> loads;
-    double speed = 0;  // parts of it a second; 0: rising
-  };
-
+  // The rate of every message rises until a link is full; those on it stay there.
   [[nodiscard]] std::vector<double> speeds() {
-    std::vector<Moving> all;
-    for (const int task : moving_) {
-      const auto& what = tasks_[index(task)];
-      if (what.phase == Phase::receiving) {
-        const double time = what.step->receive.count();
-        all.push_back({time, {{receivers_, time}}, 0});
-      } else {
-        all.push_back({what.step->message_bytes, what.step->loads, 0});
-      }
-    }
     std::vector<int> links;
-    for (const auto& one : all) {
-      for (const auto& load : one.loads) links.push_back(load.link);
+    for (const auto& one : moving_) {
+      for (const auto& load : one.messages->loads) links.push_back(load.link);
     }
     std::sort(links.begin(), links.end());
     links.erase(std::unique(links.begin(), links.end()), links.end());
     for (const int link : links) remaining_[index(link)] = bandwidths_[index(link)];
-    // The rate of every message rises until a link is full; tasks on it stay there.
-    for (auto left = all.size(); left > 0;) {
+    std::vector<double> speeds(moving_.size(), 0);  // 0: rising
+    for (auto left = moving_.size(); left > 0;) {
       for (const int link : links) weights_[index(link)] = 0;
-      for (const auto& one : all) {
-        if (one.speed > 0) continue;
-        for (const auto& load : one.loads) weights_[index(load.link)] += load.bytes / one.message;
+      for (std::size_t i = 0; i < speeds.size(); ++i) {
+        if (speeds[i] > 0) continue;
+        const auto& messages = *moving_[i].messages;
+        for (const auto& load : messages.loads) weights_[index(load.link)] += load.bytes / messages.bytes;
       }
       double rate = std::numeric_limits<double>::infinity();
       for (const int link : links) {
         if (weights_[index(link)] > 0) rate = std::min(rate, remaining_[index(link)] / weights_[index(link)]);
       }
       std::vector<std::size_t> stopped;
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        if (all[i].speed > 0) continue;
-        const bool is_full = std::any_of(all[i].loads.begin(), all[i].loads.end(), [&](const auto& load) {
-          return remaining_[index(load.link)] <= weights_[index(load.link)] * rate * (1 + 1e-9);
-        });
-        if (is_full) stopped.push_back(i);
+      for (std::size_t i = 0; i < speeds.size(); ++i) {
+        const auto& loads = moving_[i].messages->loads;
+        if (speeds[i] == 0 && std::any_of(loads.begin(), loads.end(), [&](const auto& load) {
+              return remaining_[index(load.link)] <= weights_[index(load.link)] * rate * (1 + 1e-9);
+            })) {
+          stopped.push_back(i);
+        }
       }
       for (const auto i : stopped) {
-        all[i].speed = std::max(rate / all[i].message, std::numeric_limits<double>::min());
-        for (const auto& load : all[i].loads) {
+        const auto& messages = *moving_[i].messages;
+        speeds[i] = rate / messages.bytes;
+        for (const auto& load : messages.loads) {
           auto& remaining = remaining_[index(load.link)];
-          remaining = std::max(remaining - all[i].speed * load.bytes, 1e-12 * bandwidths_[index(load.link)]);
+          remaining = std::max(remaining - speeds[i] * load.bytes, 1e-12 * bandwidths_[index(load.link)]);
         }
       }
       left -= stopped.size();
     }
-    std::vector<double> result;
-    for (const auto& one : all) result.push_back(one.speed);
-    return result;
+    return speeds;
   }
 
   static constexpr std::size_t kMostKnown = 10'000;
@@ -207,11 +201,11 @@ class Pipeline {
   int receivers_ = 0;                        // index of the link that receivers are
   std::vector<double> remaining_, weights_;  // by link
   std::vector<Task> tasks_;
-  int kinds_ = 0;
+  std::deque<PipelineMessages> receiving_;  // by kind, of those that are the last of their step
   std::vector<double> chunk_ends_;
   using Timer = std::pair<double, int>;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
-  std::vector<int> moving_;
+  std::vector<Moving> moving_;
   bool changed_ = false;
   std::map<std::vector<int>, std::vector<double>> known_;
   double now_ = 0;
@@ -231,8 +225,10 @@ Seconds pipeline_time(const PipelinedCollective& collective) {
   Pipeline pipeline(collective, looked_at);
   pipeline.run();
   if (looked_at == most) return Seconds(pipeline.end());
-  const int middle = looked_at / 2;
-  const double pace = (pipeline.end_of_chunk(looked_at - 1) - pipeline.end_of_chunk(middle - 1)) / (looked_at - middle);
+  // Neither the first nor the last ones, which have the links to themselves.
+  const int from = looked_at / 4;
+  const int to = 3 * looked_at / 4;
+  const double pace = (pipeline.end_of_chunk(to) - pipeline.end_of_chunk(from)) / (to - from);
   return Seconds(pipeline.end() + pace * (most - looked_at));
 }
 

@@ -2,7 +2,7 @@
 //
 // A step of one chunk is a task: it waits for other tasks, then for its latency, then its messages move, and then their
 // receivers work on them. What moves at once shares links by max-min fairness among messages (Bertsekas and Gallager,
-// Data Networks, 1992, section 6.5), where all messages of a task move at the speed of the slowest.
+// Data Networks, 1992, section 6.5), where messages of one kind move at the speed of the slowest of them.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,15 @@ struct PipelineLoad {
   double bytes = 0;  // of the step's messages that take it
 };
 
+// Messages of one step that are alike: they begin together, and are as large and as fast as each other.
+struct PipelineMessages {
+  double bytes = 0;  // of one, the largest
+  std::vector<PipelineLoad> loads;
+};
+
 struct PipelineStep {
   Seconds latency{};
-  double message_bytes = 0;  // of one message, the largest
-  std::vector<PipelineLoad> loads;
+  std::vector<PipelineMessages> messages;
   Seconds receive{};             // what its busiest receiver does then; receivers do one thing at a time
   std::vector<int> after;        // steps of the same chunk, all before this one
   std::vector<int> after_chunk;  // steps of the chunk before
@@ -38,7 +43,7 @@ struct PipelinedCollective {
 };
 
 // Up to the end of the last chunk. Of many chunks only the first are looked at, some tens of thousands of tasks; the
-// others follow at the pace of the last ones of those.
+// others follow at the pace of the middle ones of those.
 [[nodiscard]] Seconds pipeline_time(const PipelinedCollective& collective);
 
 }  // namespace tandem

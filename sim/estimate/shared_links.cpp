@@ -22,6 +22,7 @@ struct Message {
   int channel = 0;
   int from = 0;
   int to = 0;
+  int place = 0;               // among the sender's messages of the step
   std::size_t path_begin = 0;  // in Step::paths
   std::size_t path_end = 0;
   std::int64_t bytes = 0;
@@ -135,16 +136,13 @@ class PipelineBuilder {
     if (number > 0 && schedule.stage(number) != schedule.stage(number - 1)) end_stage(channel);
     auto& gathered = steps.emplace_back();
     std::vector<int> senders;
-    loads_.clear();
     for (std::size_t m = begin; m < end; ++m) {
       const auto& message = step.messages[m];
       gathered.latency = std::max(gathered.latency, message.latency);
-      if (message.path_begin != message.path_end) {
-        gathered.message_bytes = std::max(gathered.message_bytes, static_cast<double>(message.bytes));
-      }
-      for (std::size_t i = message.path_begin; i < message.path_end; ++i) loads_.add(step.paths[i], message.bytes);
       if (senders.empty() || senders.back() != message.from) senders.push_back(message.from);
     }
+    add_kinds(gathered, step, begin, end);
+    order_.emplace_back(channel, number);
     gathered.receive = longest_receive(step, begin, end);
     for (const int sender : senders) {
       if (const int before = members.last[index(sender)]; before >= 0) gathered.after.push_back(before);
@@ -157,13 +155,12 @@ class PipelineBuilder {
       }
     }
     members.senders.push_back(std::move(senders));
-    order_.emplace_back(channel, number);
-    keep_loads(stored_.size());
   }
 
   [[nodiscard]] const PipelinedCollective& finish() {
     for (std::size_t c = 0; c < channels_.size(); ++c) end_stage(static_cast<int>(c));
     choose_links();
+    for (std::size_t c = 0; c < channels_.size(); ++c) unfold(c);
     return collective_;
   }
 
@@ -211,6 +208,27 @@ class PipelineBuilder {
     return longest;
   }
 
+  // Members of symmetric collectives send the same in the same order: the first message of each is of one kind, and so
+  // on.
+  void add_kinds(PipelineStep& gathered, const Step& step, std::size_t begin, std::size_t end) {
+    const auto place_of = [&](std::size_t m) { return step.messages[m].place; };
+    int places = 0;
+    for (std::size_t m = begin; m < end; ++m) places = std::max(places, place_of(m) + 1);
+    const int each = (places + kMostKinds - 1) / kMostKinds;
+    for (int first = 0; first < places; first += each) {
+      auto& kind = gathered.messages.emplace_back();
+      loads_.clear();
+      for (std::size_t m = begin; m < end; ++m) {
+        if (place_of(m) < first || place_of(m) >= first + each) continue;
+        const auto& message = step.messages[m];
+        if (message.path_begin == message.path_end) continue;
+        kind.bytes = std::max(kind.bytes, static_cast<double>(message.bytes));
+        for (std::size_t i = message.path_begin; i < message.path_end; ++i) loads_.add(step.paths[i], message.bytes);
+      }
+      keep_loads(stored_.size());
+    }
+  }
+
   void keep_loads(std::size_t step) {
     auto& stored = stored_.emplace_back();
     stored.reserve(loads_.loaded().size());
@@ -253,26 +271,57 @@ class PipelineBuilder {
       number[index(link)] = static_cast<int>(collective_.bandwidths.size());
       collective_.bandwidths.push_back(bandwidth(index(link)));
     }
-    std::size_t next = 0;
-    for (const auto& [channel, step] : order_) {
-      auto& loads = collective_.channels[index(channel)].steps[index(step)].loads;
-      for (const auto& [link, bytes] : stored_[next]) {
-        if (number[index(link)] >= 0) loads.push_back({number[index(link)], bytes});
+    auto next = stored_.begin();
+    for (const auto [channel, step] : order_) {
+      for (auto& kind : collective_.channels[index(channel)].steps[index(step)].messages) {
+        for (const auto& [link, bytes] : *next) {
+          if (number[index(link)] >= 0) kind.loads.push_back({number[index(link)], bytes});
+        }
+        ++next;
       }
-      ++next;
     }
   }
 
+  // Steps that repeat, in parts: latency and messages of one chunk alternate with those of others.
+  void unfold(std::size_t channel) {
+    auto& steps = collective_.channels[channel].steps;
+    std::vector<PipelineStep> parts;
+    std::vector<int> last;  // part of every step
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      auto part = std::move(steps[s]);
+      const int count = std::min(channels_[channel].schedule->repetitions(static_cast<int>(s)), kPartsOfPipelined);
+      part.latency = part.latency / count;
+      part.receive = part.receive / count;
+      for (auto& messages : part.messages) {
+        messages.bytes /= count;
+        for (auto& load : messages.loads) load.bytes /= count;
+      }
+      for (auto& before : part.after) before = last[index(before)];
+      // Steps of the chunk before may come later than this one: they are renumbered below.
+      for (int i = 0; i < count; ++i) {
+        parts.push_back(part);
+        part.after = {static_cast<int>(parts.size()) - 1};
+        part.after_chunk.clear();
+      }
+      last.push_back(static_cast<int>(parts.size()) - 1);
+    }
+    for (auto& part : parts) {
+      for (auto& before : part.after_chunk) before = last[index(before)];
+    }
+    steps = std::move(parts);
+  }
+
   static constexpr std::size_t kMostLinks = 64;
+  static constexpr int kMostKinds = 8;
 
   const std::vector<CollectivePiece>& channels_;
   const Network& network_;
   const AlphaBetaOptions& options_;
   PipelinedCollective collective_;
   std::vector<Members> members_;             // by channel
-  Loads loads_;                              // of one step of one channel
-  std::vector<std::vector<Stored>> stored_;  // by step of a channel, in the order they were added
-  std::vector<std::pair<int, int>> order_;   // channel and step of those
+  Loads loads_;                              // of one kind of messages
+  std::vector<std::vector<Stored>> stored_;  // by kind of message of a step, in the order they were added
+  std::vector<std::pair<int, int>> order_;   // channel and step, in that order
   std::vector<std::uint64_t> signatures_;    // by link, of all its loads
   std::vector<double> seconds_;              // by link, for all its loads
 };
@@ -348,6 +397,7 @@ class Estimate {
         message.channel = channel;
         message.from = member;
         message.to = send.to;
+        message.place = static_cast<int>(&send - sends_.data());
         message.path_begin = step_.paths.size();
         message.path_end = step_.paths.size() + path_.size();
         message.bytes = send.range.size();

@@ -87,8 +87,11 @@ bool confirmed(const CollectiveSchedule& schedule, const std::vector<int>& start
 
 class FoldedSchedule final : public CollectiveSchedule {
  public:
-  FoldedSchedule(std::shared_ptr<const CollectiveSchedule> whole, std::vector<int> starts)
-      : CollectiveSchedule(whole->members(), whole->bytes()), whole_(std::move(whole)), starts_(std::move(starts)) {
+  FoldedSchedule(std::shared_ptr<const CollectiveSchedule> whole, std::vector<int> starts, int parts)
+      : CollectiveSchedule(whole->members(), whole->bytes()),
+        whole_(std::move(whole)),
+        starts_(std::move(starts)),
+        parts_(parts) {
     for (int fold = 0; fold < steps(); ++fold) sizes_.push_back(repetitions(fold) > 1 ? sizes_of(fold) : Sizes{});
   }
 
@@ -116,6 +119,9 @@ class FoldedSchedule final : public CollectiveSchedule {
   [[nodiscard]] bool contributes(int member) const override { return whole_->contributes(member); }
   [[nodiscard]] bool eager() const override { return whole_->eager(); }
 
+  [[nodiscard]] const std::shared_ptr<const CollectiveSchedule>& whole() const { return whole_; }
+  [[nodiscard]] int parts() const { return parts_; }
+
  private:
   using Sizes = std::vector<std::int64_t>;
 
@@ -133,6 +139,7 @@ class FoldedSchedule final : public CollectiveSchedule {
 
   std::shared_ptr<const CollectiveSchedule> whole_;
   std::vector<int> starts_;
+  int parts_;
   std::vector<Sizes> sizes_;  // that occur, ascending, by fold
 };
 
@@ -145,25 +152,58 @@ std::vector<int> fold_starts(const CollectiveSchedule& schedule) {
   return confirmed(schedule, starts) ? starts : every_step(schedule);
 }
 
+namespace {
+
+// Whether stages work on different chunks at once.
+bool is_pipelined(const std::vector<CollectivePiece>& pieces) {
+  std::set<std::int32_t> channels;
+  return std::any_of(pieces.begin(), pieces.end(), [&](const auto& piece) {
+    return !channels.insert(piece.channel).second && piece.schedule->stages() > 1;
+  });
+}
+
+// Stretches that repeat, each in up to so many parts.
+std::vector<int> divided(const std::set<int>& starts, int steps, int parts) {
+  std::vector<int> divided;
+  for (auto start = starts.begin(); start != starts.end(); ++start) {
+    const auto next = std::next(start);
+    const int length = (next == starts.end() ? steps : *next) - *start;
+    const int count = std::min(length, parts);
+    for (int i = 0; i < count; ++i) {
+      divided.push_back(*start + static_cast<int>(std::int64_t{length} * i / count));
+    }
+  }
+  return divided;
+}
+
+}  // namespace
+
 std::vector<CollectivePiece> folded(const std::vector<CollectivePiece>& pieces) {
+  const int parts = is_pipelined(pieces) ? kPartsOfPipelined : 1;
   std::map<const CollectiveSchedule*, std::shared_ptr<const CollectiveSchedule>> made;
+  std::map<const CollectiveSchedule*, std::shared_ptr<const CollectiveSchedule>> wholes;
   std::map<int, std::set<int>> starts;  // by number of steps
   for (const auto& piece : pieces) {
     const auto [entry, is_new] = made.try_emplace(piece.schedule.get());
     if (!is_new) continue;
-    if (dynamic_cast<const FoldedSchedule*>(piece.schedule.get()) != nullptr) {
-      entry->second = piece.schedule;
-      continue;
+    auto whole = piece.schedule;
+    if (const auto* fold = dynamic_cast<const FoldedSchedule*>(piece.schedule.get()); fold != nullptr) {
+      if (fold->parts() == parts) {
+        entry->second = piece.schedule;
+        continue;
+      }
+      whole = fold->whole();
     }
-    auto& common = starts[piece.schedule->steps()];
-    for (const int step : fold_starts(*piece.schedule)) common.insert(step);
+    auto& common = starts[whole->steps()];
+    for (const int step : fold_starts(*whole)) common.insert(step);
+    wholes.emplace(piece.schedule.get(), std::move(whole));
   }
   std::vector<CollectivePiece> result;
   for (const auto& piece : pieces) {
     auto& schedule = made[piece.schedule.get()];
     if (!schedule) {
-      const auto& common = starts[piece.schedule->steps()];
-      schedule = std::make_shared<FoldedSchedule>(piece.schedule, std::vector<int>(common.begin(), common.end()));
+      const auto& whole = wholes[piece.schedule.get()];
+      schedule = std::make_shared<FoldedSchedule>(whole, divided(starts[whole->steps()], whole->steps(), parts), parts);
     }
     result.push_back({schedule, piece.channel});
   }

@@ -20,8 +20,11 @@ namespace tandem {
 // members of the first, middle and last step of each stretch; where that finds a difference, nothing is folded.
 [[nodiscard]] std::vector<int> fold_starts(const CollectiveSchedule& schedule);
 
-// Pieces with their repeating steps folded; those that are, stay as they are. Channels with equally many steps fold at
-// the same steps.
+// Pieces with their repeating steps folded. Channels with equally many steps fold at the same steps.
+//
+// Where chunks follow each other through several stages, the latency of one chunk's steps hides behind the messages of
+// another's: there a repetition folds into up to this many steps and not into one.
+inline constexpr int kPartsOfPipelined = 8;
 [[nodiscard]] std::vector<CollectivePiece> folded(const std::vector<CollectivePiece>& pieces);
 
 // Messages of the whole schedule; of a folded one, of what it folds too.

@@ -59,6 +59,25 @@ TEST(FoldedSchedule, AFoldedStepCarriesTheLargestPartAsOftenAsItRepeats) {
   }
 }
 
+// Where chunks follow each other through stages, a repetition is several steps; and one again where they do not.
+TEST(FoldedSchedule, PipelinedRepetitionsFoldInParts) {
+  const auto schedule = schedule_of("ring", 20, Bytes(20'000));
+  const auto folds = folded({{schedule, 0}, {schedule, 0}});
+  ASSERT_EQ(folds[0].schedule->steps(), 2 * kPartsOfPipelined);
+  int repetitions = 0;
+  for (int step = 0; step < kPartsOfPipelined; ++step) {
+    EXPECT_EQ(folds[0].schedule->stage(step), 0);
+    EXPECT_NEAR(folds[0].schedule->repetitions(step), 19.0 / kPartsOfPipelined, 1);
+    repetitions += folds[0].schedule->repetitions(step);
+  }
+  EXPECT_EQ(repetitions, 19);
+  EXPECT_EQ(count_messages(*folds[0].schedule).whole, count_messages(*schedule).whole);
+  EXPECT_EQ(folded({folds.front()}).front().schedule->steps(), 2);
+  EXPECT_EQ(
+      folded({{schedule_of("ring", 4, Bytes(100)), 0}, {schedule_of("ring", 4, Bytes(100)), 1}})[0].schedule->steps(),
+      2);
+}
+
 // Every algorithm, every size of group: neither messages nor bytes get lost, and a message grows by a byte at most.
 TEST(FoldedSchedule, KeepsWhatIsSent) {
   int looked_at = 0;

@@ -103,6 +103,37 @@ TEST_P(Coarser, ReceivingIsSerialOverChannelsAndChunks) {
   }
 }
 
+// Chunks in different stages share links with each other, in a rhythm that has to be met.
+TEST_P(Coarser, ChunksFollowEachOtherAsAtFlow) {
+  struct Case {
+    const char* topology;
+    int devices;
+    const char* algorithm;
+    int channels;
+  };
+  for (const auto& [topology, devices, algorithm, channels] :
+       {Case{"star", 32, "ring", 1}, Case{"star", 16, "ring", 4}, Case{"star", 24, "double-binary-tree", 1},
+        Case{"star", 32, "halving-doubling", 1}, Case{"rail-optimized:m=8", 64, "blueconnect", 1},
+        Case{"rail-optimized:m=8", 64, "hierarchical", 1}, Case{"torus:dims=8x8", 64, "torus-ring", 1},
+        Case{"mesh-rail-cube:m=8", 64, "hrr", 1}, Case{"mesh-rail-cube:m=4,n=4x4", 64, "hrr", 1}}) {
+    const auto network = make_topology(topology, {devices, BytesPerSecond(kBandwidth), Seconds(kLatency)});
+    for (const int chunk : {512 << 10, 4 << 20}) {
+      const auto time = [&](Fidelity fidelity) {
+        auto op = collective_op(*network, algorithm,
+                                {CollectiveOperation::all_reduce, {}, Bytes(32 << 20), channels, Bytes(chunk), 0},
+                                devices, with_overhead());
+        auto program = program_of({std::move(op)}, devices);
+        return run({{&program, in_order(devices), Seconds(0), with_overhead(), {}}}, *network, at(fidelity))
+            .jobs[0]
+            .makespan.count();
+      };
+      const double flow = time(Fidelity::flow);
+      EXPECT_NEAR(time(GetParam()), flow, (GetParam() == Fidelity::phase ? 0.005 : 0.02) * flow)
+          << topology << ", " << algorithm << ", chunks of " << chunk;
+    }
+  }
+}
+
 // No messages of one step share a link beyond the ports, so that all levels agree.
 TEST_P(Coarser, DigitWiseCollectivesOnTheirNetworks) {
   struct Case {

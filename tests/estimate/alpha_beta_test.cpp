@@ -72,48 +72,19 @@ TEST(AlphaBeta, ChannelsShareThePorts) {
                estimate("star", "ring", 4, 8'000'000, {Seconds(kOverhead)}, 1));
 }
 
-double estimate(const std::string& topology, const std::string& algorithm, int workers,
-                const CollectiveRequest& described, bool shared_inside) {
-  const auto plugin = Registry<CollectiveAlgorithm>::instance().make(algorithm);
-  const auto network = make_topology(topology, {workers, BytesPerSecond(kBandwidth), Seconds(kLatency)});
-  std::vector<DeviceId> devices;
-  for (int d = 0; d < workers; ++d) devices.push_back(DeviceId{d});
-  auto request = described;
-  request.shape = group_shape(*network, devices, 1);
-  AlphaBetaOptions options{Seconds(kOverhead)};
-  options.shared_inside = shared_inside;
-  return alpha_beta_time(collective_pieces(*plugin, request), *network, devices, options).count();
-}
-
-// On a ring of seven every device sends one block each way over one, two and three hops, so that every link carries
-// 1 + 2 + 3 blocks; its ports alone see the three that are its own.
-TEST(AlphaBeta, LinksInsideAreSharedWhereThatIsAskedFor) {
-  const CollectiveRequest request{CollectiveOperation::all_to_all, {}, Bytes(7'000'000), 1, Bytes(0), 0};
-  const double block = 1e6 / kBandwidth;
-  expect_close(estimate("torus:dims=7", "direct", 7, request, true), 3 * kLatency + kOverhead + 6 * block);
-  expect_close(estimate("torus:dims=7", "direct", 7, request, false), 3 * kLatency + kOverhead + 3 * block);
-  // 28 blocks of each of four devices behind one up port.
-  const CollectiveRequest wide{CollectiveOperation::all_to_all, {}, Bytes(32'000'000), 1, Bytes(0), 0};
-  expect_close(estimate("fat-tree:k=8,oversubscription=4", "direct", 32, wide, true),
-               6 * kLatency + kOverhead + 4 * 28 * block);
-}
-
+// The spreadsheet's chunks: the first takes all its steps, and each behind it what holds it up most.
 TEST(AlphaBeta, ChunksFollowEachOther) {
+  const auto plugin = Registry<CollectiveAlgorithm>::instance().make("ring");
+  const auto network = make_topology("star", {8, BytesPerSecond(kBandwidth), Seconds(kLatency)});
+  std::vector<DeviceId> devices;
+  for (int d = 0; d < 8; ++d) devices.push_back(DeviceId{d});
+  const auto shape = group_shape(*network, devices, 1);
   const double alpha = 2 * kLatency + kOverhead;
   const double chunk = 1e6 / kBandwidth;
-  const auto request = [](CollectiveOperation operation, std::int64_t bytes) {
-    return CollectiveRequest{operation, {}, Bytes(bytes), 1, Bytes(1'000'000), 0};
-  };
-  // A chain of 8: the first chunk takes seven hops, each of the nine behind it one more. A tree's root sends every
-  // chunk three times.
-  expect_close(estimate("star", "ring", 8, request(CollectiveOperation::broadcast, 10'000'000), true),
-               (7 + 9) * (alpha + chunk));
-  expect_close(estimate("star", "tree", 8, request(CollectiveOperation::broadcast, 10'000'000), true),
-               10 * 3 * (alpha + chunk));
-  // Reduce-scatter of one chunk beside the all-gather of the one before: both use all ports, so that latency alone is
-  // hidden. 14/8 of a chunk on a port against 7 (alpha + chunk/8).
   const double half = 7 * (alpha + chunk / 8);
-  expect_close(estimate("star", "ring", 8, request(CollectiveOperation::all_reduce, 10'000'000), true),
+  expect_close(alpha_beta_time(all_reduce_pieces(*plugin, shape, Bytes(10'000'000), 1, Bytes(1'000'000)), *network,
+                               devices, {Seconds(kOverhead)})
+                   .count(),
                2 * half + 9 * std::max(half, 14 * chunk / 8));
 }
 
