@@ -1,6 +1,7 @@
 #include "sim/engine/analytic_network.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tandem {
 namespace {
@@ -38,6 +39,19 @@ std::int64_t AnalyticNetwork::start(const Op& op, const std::vector<DeviceId>& p
   active_.emplace(begun_++, active);
   share();
   return known.estimate.bytes;
+}
+
+bool AnalyticNetwork::cancel(const Backend::Listener& listener, Token token) {
+  const auto found = std::find_if(active_.begin(), active_.end(), [&](const auto& entry) {
+    return entry.second.listener == &listener && entry.second.token == token;
+  });
+  if (found == active_.end()) return false;
+  advance();
+  found->second.what->times -= found->second.left;
+  found->second.what->busy += backend_.now().count() - found->second.begun;
+  active_.erase(found);
+  share();
+  return true;
 }
 
 void AnalyticNetwork::on_timer(Token token) {
@@ -128,8 +142,8 @@ std::vector<LinkUse> AnalyticNetwork::link_uses() const {
     for (const auto& load : known.estimate.loads) {
       auto& use = uses[load.link.value];
       use.link = load.link;
-      use.bytes += load.bytes * known.times;
-      use.flows += load.messages * known.times;
+      use.bytes += std::llround(static_cast<double>(load.bytes) * known.times);
+      use.flows += std::llround(static_cast<double>(load.messages) * known.times);
       use.busy += Seconds(known.busy);
     }
   }

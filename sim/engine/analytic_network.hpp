@@ -24,6 +24,7 @@ class AnalyticNetwork final : public CollectiveModel, private Backend::Listener 
 
   std::int64_t start(const Op& op, const std::vector<DeviceId>& placement, const ExecutorOptions& options,
                      Backend::Listener& listener, Token token) override;
+  bool cancel(const Backend::Listener& listener, Token token) override;
   [[nodiscard]] std::vector<LinkUse> link_uses() const;
 
  private:
@@ -35,7 +36,7 @@ class AnalyticNetwork final : public CollectiveModel, private Backend::Listener 
   };
   struct Known {
     CollectiveEstimate estimate;
-    std::int64_t times = 0;
+    double times = 0;  // of those that were cancelled, the part that was done
     double busy = 0;
   };
   struct Active {

@@ -32,6 +32,10 @@ Token transfer_token(std::int32_t slot, std::uint32_t generation) {
                     (static_cast<Token>(generation & kTransferGenerations) << 32) | static_cast<std::uint32_t>(slot));
 }
 
+Token collective_token(OpId id) {
+  return make_token(TokenKind::collective, static_cast<std::uint32_t>(id));
+}
+
 }  // namespace
 
 Executor::Executor(Program& program, std::vector<DeviceId> placement, Seconds start, const Network& network,
@@ -462,6 +466,9 @@ void Executor::cancel(CancelGroup group) {
         kill_transfer(static_cast<std::int32_t>(slot));
       }
     }
+    if (options_.collectives != nullptr && options_.collectives->cancel(*this, collective_token(id))) {
+      count_active(id, -1);
+    }
   }
 }
 
@@ -521,8 +528,7 @@ void Executor::arrive_at_collective(OpId id, int index) {
   if (++states_[static_cast<std::size_t>(id)].arrived < op.ranks.size()) return;
   if (options_.collectives != nullptr) {
     count_active(id, 1);
-    bytes_injected_ += options_.collectives->start(op, placement_, options_, *this,
-                                                   make_token(TokenKind::collective, static_cast<std::uint32_t>(id)));
+    bytes_injected_ += options_.collectives->start(op, placement_, options_, *this, collective_token(id));
     return;
   }
   const int members = op.members ? static_cast<int>(op.members->size()) : op.ranks.size();

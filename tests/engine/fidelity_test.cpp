@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "tests/engine/programs.hpp"
 #include "tests/engine/simulate.hpp"
 
 namespace tandem {
@@ -188,6 +189,29 @@ TEST_P(Coarser, AClassOfRanksIsAsFastAsItsRanks) {
     const auto together = run({{&one, in_order(1), Seconds(0), with_overhead(), {}}}, *network, at(GetParam()));
     EXPECT_DOUBLE_EQ(together.jobs[0].makespan.count(), apart.jobs[0].makespan.count()) << algorithm;
     EXPECT_EQ(together.bytes_injected, apart.bytes_injected);
+  }
+}
+
+// Rings of three, 300 B at 100 B/s without latency: 4 s alone. Cancelled at 3, the first one leaves its stream to the
+// second one, and its links: that takes 3-7 as if nothing else had been.
+TEST_P(Coarser, CancellationOfACollectiveFreesItsStreamAndItsLinks) {
+  const auto network = star(3, 100, 0);
+  const auto ring = [&](CancelGroup group) {
+    auto op = collective_op(*network, "ring", {CollectiveOperation::all_reduce, {}, Bytes(300), 1, Bytes(0), 0}, 3);
+    op.cancel_group = group;
+    return op;
+  };
+  ScriptedProgram program(3, {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}});
+  program.at_start = [&](Emit& emit) {
+    emit.emit(ring(0));
+    emit.emit(ring(kNoCancelGroup));
+    emit.tick(Seconds(3), 0);
+  };
+  program.at_event = [](const Event&, Emit& emit) { emit.cancel(0); };
+  const auto result = run({{&program, in_order(3), Seconds(0), {}, {}}}, *network, at(GetParam()));
+  EXPECT_NEAR(result.jobs[0].makespan.count(), 7, 1e-9);
+  if (GetParam() == Fidelity::analytic) {
+    for (const auto& use : result.links) EXPECT_EQ(use.bytes, 300 + 400);
   }
 }
 
