@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "sim/core/random.hpp"
+#include "sim/estimate/shared_links.hpp"
 #include "sim/study/predict.hpp"
 #include "sim/study/setup.hpp"
 #include "tests/engine/simulate.hpp"
@@ -54,6 +55,19 @@ BENCHMARK(RingOnStarPhase)
     ->Args({65536, static_cast<int>(Fidelity::analytic)})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
+
+// The analytic estimate of one all-reduce in chunks, as the proposed architecture runs it: no process, no engine.
+void EstimatePipelined(benchmark::State& state) {
+  const auto ranks = static_cast<int>(state.range(0));
+  const auto network = make_topology("mesh-rail-cube:m=8", {ranks, BytesPerSecond(12.5e9), Seconds(1e-6)});
+  const auto op = collective_op(*network, "hrr",
+                                {CollectiveOperation::all_reduce, {}, Bytes(100 << 20), 1, Bytes(1 << 20), 0}, ranks);
+  const auto devices = in_order(ranks);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(collective_estimate(op.pieces, *network, devices, {Seconds(2e-6)}).time);
+  }
+}
+BENCHMARK(EstimatePipelined)->Arg(64)->Arg(4096)->Unit(benchmark::kMillisecond);
 
 RunConfig resnet50(int ranks) {
   RunConfig config;
