@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostRoles = 32;
 constexpr int kMostRounds = 4;
 constexpr int kMostKinds = 8;
-constexpr std::size_t kMostLinks = 64;
+constexpr std::size_t kMostLinks = 512;
 
 std::size_t index(int i) {
   return static_cast<std::size_t>(i);
@@ -61,10 +61,15 @@ std::vector<std::uint64_t> refined(const CollectiveSchedule& schedule, const Rol
   return signatures;
 }
 
-Roles roles_in(const CollectiveSchedule& schedule) {
+Roles roles_in(const CollectiveSchedule& schedule, const std::vector<std::uint64_t>& differences) {
   Roles roles{1, std::vector<int>(index(schedule.members()), 0)};
+  if (auto different = classes_of(differences)) roles = std::move(*different);
   for (int round = 0; round < kMostRounds; ++round) {
-    auto finer = classes_of(refined(schedule, roles));
+    auto signatures = refined(schedule, roles);
+    for (std::size_t m = 0; m < signatures.size(); ++m) {
+      signatures[m] = mix(signatures[m] ^ static_cast<std::uint64_t>(roles.of_member[m]));
+    }
+    auto finer = classes_of(signatures);
     if (!finer || finer->count == roles.count) break;
     roles = std::move(*finer);
   }
@@ -73,13 +78,11 @@ Roles roles_in(const CollectiveSchedule& schedule) {
 
 }  // namespace
 
-std::vector<Roles> roles_of(const std::vector<CollectivePiece>& channels) {
-  std::map<const CollectiveSchedule*, Roles> known;
+std::vector<Roles> roles_of(const std::vector<CollectivePiece>& channels,
+                            const std::vector<std::vector<std::uint64_t>>& differences) {
   std::vector<Roles> roles;
-  for (const auto& channel : channels) {
-    const auto [entry, is_new] = known.try_emplace(channel.schedule.get());
-    if (is_new) entry->second = roles_in(*channel.schedule);
-    roles.push_back(entry->second);
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    roles.push_back(roles_in(*channels[c].schedule, differences[c]));
   }
   return roles;
 }

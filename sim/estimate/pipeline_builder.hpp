@@ -21,7 +21,9 @@ struct Roles {
   std::vector<int> of_member;  // from 0
 };
 // Where a channel has more than a few, as a large tree has, they are told apart less finely, or not at all.
-[[nodiscard]] std::vector<Roles> roles_of(const std::vector<CollectivePiece>& channels);
+// `differences`, by channel and member: members of unlike ones are told apart, too, if those are few.
+[[nodiscard]] std::vector<Roles> roles_of(const std::vector<CollectivePiece>& channels,
+                                          const std::vector<std::vector<std::uint64_t>>& differences);
 
 // A task of the pipeline is what the members of one role send to those of one role in a step, of all its repetitions or
 // a part of them. It begins when all of its senders are through the steps before.

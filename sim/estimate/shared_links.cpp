@@ -1,8 +1,9 @@
 #include "sim/estimate/shared_links.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <bit>
 
+#include "sim/core/random.hpp"
 #include "sim/estimate/chunk_pipeline.hpp"
 #include "sim/estimate/loads.hpp"
 #include "sim/estimate/pipeline_builder.hpp"
@@ -24,6 +25,7 @@ class Clocks {
     std::size_t members = 0;
     for (const auto& channel : channels) {
       clocks_.emplace_back(index(channel.schedule->members()));
+      contention_.emplace_back(index(channel.schedule->members()));
       members = std::max(members, clocks_.back().size());
     }
     if (options.reduce_rate.count() > 0 || options.copy_rate.count() > 0) receive_.resize(members);
@@ -42,6 +44,8 @@ class Clocks {
                                           (network_.link(step.paths[i]).bandwidth * options_.bandwidth_factor));
       }
       message.end = begin + transfer;
+      contention_[index(message.channel)][index(message.from)] += mix(std::bit_cast<std::uint64_t>(transfer.count()));
+      contention_[index(message.channel)][index(message.to)] += mix(~std::bit_cast<std::uint64_t>(transfer.count()));
       for (const int member : {message.from, message.to}) {
         auto& next = clocks[index(member)].next;
         next = std::max(next, message.end);
@@ -58,6 +62,8 @@ class Clocks {
   }
 
   [[nodiscard]] Seconds total() const { return total_; }
+  // By channel and member: equal where messages, step by step, took equally long.
+  [[nodiscard]] const std::vector<std::vector<std::uint64_t>>& contention() const { return contention_; }
 
  private:
   struct Clock {
@@ -76,13 +82,17 @@ class Clocks {
       }
     }
     std::fill(receive_.begin(), receive_.end(), Seconds{});
+    for (auto& members : contention_) {
+      for (auto& signature : members) signature = mix(signature);
+    }
   }
 
   const Network& network_;
   const AlphaBetaOptions& options_;
   std::vector<std::vector<Clock>> clocks_;  // by channel and member
-  std::vector<Seconds> free_at_;            // by link
-  std::vector<Seconds> receive_;            // of the step, by member; empty where receiving is free
+  std::vector<std::vector<std::uint64_t>> contention_;
+  std::vector<Seconds> free_at_;  // by link
+  std::vector<Seconds> receive_;  // of the step, by member; empty where receiving is free
   Seconds total_{};
 };
 
@@ -97,30 +107,17 @@ class Estimate {
         channels_(folded(whole_.first)),
         clocks_(channels_, network, options),
         step_loads_(network),
-        loads_(network.links().size()) {
-    auto roles = roles_of(channels_);
-    has_roles_ = std::any_of(roles.begin(), roles.end(), [](const auto& channel) { return channel.count > 1; });
-    if (has_roles_ || whole_.most_chunks() > 1) {
-      pipeline_.emplace(channels_, whole_.chunks, std::move(roles), network, options);
-    }
-  }
+        loads_(network.links().size()) {}
 
   [[nodiscard]] CollectiveEstimate run() {
-    int steps = 0;
-    for (const auto& channel : channels_) steps = std::max(steps, channel.schedule->steps());
-    for (int number = 0; number < steps; ++number) {
-      step_.messages.clear();
-      step_.paths.clear();
-      step_loads_.clear();
-      for (std::size_t c = 0; c < channels_.size(); ++c) {
-        if (number >= channels_[c].schedule->steps()) continue;
-        const auto begin = step_.messages.size();
-        add_messages(static_cast<int>(c), number);
-        if (pipeline_) pipeline_->add(step_, begin, step_.messages.size(), static_cast<int>(c), number);
-      }
+    each_step([&](int) {
+      for (const auto& message : step_.messages) count(message);
       clocks_.advance(step_, step_loads_);
-    }
-    result_.time = pipeline_ ? pipelined_time() : clocks_.total();
+    });
+    result_.time = clocks_.total();
+    auto roles = roles_of(channels_, clocks_.contention());
+    const bool has_roles = std::any_of(roles.begin(), roles.end(), [](const auto& each) { return each.count > 1; });
+    if (has_roles || whole_.most_chunks() > 1) result_.time = pipelined_time(std::move(roles), has_roles);
     for (std::size_t i = 0; i < loads_.size(); ++i) {
       if (loads_[i].messages == 0) continue;
       result_.loads.push_back({LinkId{static_cast<std::int32_t>(i)}, loads_[i].bytes, loads_[i].messages});
@@ -134,11 +131,36 @@ class Estimate {
     std::int64_t messages = 0;
   };
 
+  template <class Look>
+  void each_step(const Look& look) {
+    int steps = 0;
+    for (const auto& channel : channels_) steps = std::max(steps, channel.schedule->steps());
+    for (int number = 0; number < steps; ++number) {
+      step_.messages.clear();
+      step_.paths.clear();
+      step_loads_.clear();
+      for (std::size_t c = 0; c < channels_.size(); ++c) {
+        if (number < channels_[c].schedule->steps()) add_messages(static_cast<int>(c), number);
+      }
+      look(number);
+    }
+  }
+
   // In the pipeline all members of a role take a step together. Where roles are not told apart, how much earlier some
   // are counts once.
-  [[nodiscard]] Seconds pipelined_time() {
-    const auto& collective = pipeline_->finish();
-    if (has_roles_) return pipeline_time(collective);
+  [[nodiscard]] Seconds pipelined_time(std::vector<Roles> roles, bool has_roles) {
+    PipelineBuilder pipeline(channels_, whole_.chunks, std::move(roles), network_, options_);
+    each_step([&](int number) {
+      for (std::size_t begin = 0; begin < step_.messages.size();) {
+        const int channel = step_.messages[begin].channel;
+        auto end = begin;
+        while (end < step_.messages.size() && step_.messages[end].channel == channel) ++end;
+        pipeline.add(step_, begin, end, channel, number);
+        begin = end;
+      }
+    });
+    const auto& collective = pipeline.finish();
+    if (has_roles) return pipeline_time(collective);
     auto single = collective;
     for (auto& channel : single.channels) channel.chunks = 1;
     return clocks_.total() + (pipeline_time(collective) - pipeline_time(single));
@@ -167,11 +189,12 @@ class Estimate {
         message.path_begin = step_.paths.size();
         message.path_end = step_.paths.size() + path_.size();
         message.bytes = send.range.size();
+        message.repetitions = repetitions;
         message.latency = (network_.route_latency(path_) * options_.latency_factor + overhead) * repetitions;
         if (to.value < network_.devices()) message.receive = receive_time(send);
         step_.messages.push_back(message);
         step_.paths.insert(step_.paths.end(), path_.begin(), path_.end());
-        count(message, repetitions, whole_.chunks[index(channel)]);
+        for (const auto link : path_) step_loads_.add(link, message.bytes);
       }
     }
   }
@@ -181,13 +204,14 @@ class Estimate {
     return rate.count() > 0 ? Bytes(send.range.size()) / rate : Seconds{};
   }
 
-  void count(const StepMessage& message, int repetitions, int chunks) {
-    if (path_.empty()) return;
+  void count(const StepMessage& message) {
+    if (message.path_begin == message.path_end) return;
+    const auto chunks = whole_.chunks[index(message.channel)];
     result_.bytes += message.bytes * chunks;
-    for (const auto link : path_) {
-      step_loads_.add(link, message.bytes);
-      loads_[link.index()].bytes += message.bytes * chunks;
-      loads_[link.index()].messages += std::int64_t{repetitions} * chunks;
+    for (auto i = message.path_begin; i < message.path_end; ++i) {
+      auto& load = loads_[step_.paths[i].index()];
+      load.bytes += message.bytes * chunks;
+      load.messages += std::int64_t{message.repetitions} * chunks;
     }
   }
 
@@ -197,8 +221,6 @@ class Estimate {
   const AlphaBetaOptions& options_;
   std::vector<CollectivePiece> channels_;  // folded
   Clocks clocks_;
-  bool has_roles_ = false;
-  std::optional<PipelineBuilder> pipeline_;  // where there are chunks or roles
   StepMessages step_;
   Loads step_loads_;
   std::vector<Load> loads_;  // by link, of all steps and chunks

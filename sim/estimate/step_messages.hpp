@@ -15,7 +15,8 @@ struct StepMessage {
   int place = 0;               // among the sender's messages of the step
   std::size_t path_begin = 0;  // in StepMessages::paths
   std::size_t path_end = 0;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;  // of all repetitions
+  int repetitions = 1;
   Seconds latency{};  // of all repetitions, with the overhead
   Seconds receive{};  // what its receiver does with it
   Seconds end{};
