@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -13,7 +13,6 @@
 namespace tandem {
 namespace {
 
-constexpr int kMostRoles = 32;
 constexpr int kMostRounds = 4;
 constexpr int kMostKinds = 8;
 constexpr std::size_t kMostLinks = 512;
@@ -27,17 +26,35 @@ void make_unique(std::vector<int>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-// Classes of equal signatures; nothing where they are too many.
-std::optional<Roles> classes_of(const std::vector<std::uint64_t>& signatures) {
+// Classes of equal signatures.
+Roles classes_of(const std::vector<std::uint64_t>& signatures) {
   Roles roles;
   roles.of_member.reserve(signatures.size());
   std::unordered_map<std::uint64_t, int> numbers;
   for (const auto signature : signatures) {
     roles.of_member.push_back(numbers.try_emplace(signature, static_cast<int>(numbers.size())).first->second);
-    if (numbers.size() > kMostRoles) return {};
   }
   roles.count = std::max(1, static_cast<int>(numbers.size()));
   return roles;
+}
+
+// Kinds of messages of all tasks, up to `most`.
+int count_kinds(const CollectiveSchedule& schedule, const Roles& roles, int most) {
+  int count = 0;
+  std::vector<Send> sends;
+  for (int step = 0; step < schedule.steps(); ++step) {
+    std::set<std::tuple<int, int, int>> kinds;  // roles, and place among the sender's messages
+    for (int member = 0; member < schedule.members(); ++member) {
+      schedule.sends(step, member, sends);
+      for (std::size_t i = 0; i < sends.size(); ++i) {
+        kinds.insert({roles.of_member[index(member)], roles.of_member[index(sends[i].to)],
+                      std::min(static_cast<int>(i), kMostKinds - 1)});
+        if (count + static_cast<int>(kinds.size()) > most) return most + 1;
+      }
+    }
+    count += static_cast<int>(kinds.size());
+  }
+  return count;
 }
 
 // Members whose messages, step by step, go to and come from members of the same roles.
@@ -61,17 +78,22 @@ std::vector<std::uint64_t> refined(const CollectiveSchedule& schedule, const Rol
   return signatures;
 }
 
-Roles roles_in(const CollectiveSchedule& schedule, const std::vector<std::uint64_t>& differences) {
+Roles roles_in(const CollectiveSchedule& schedule, const std::vector<std::uint64_t>& differences, int most_kinds) {
+  const auto is_feasible = [&](const Roles& roles) {
+    return roles.count <= most_kinds && count_kinds(schedule, roles, most_kinds) <= most_kinds;
+  };
   Roles roles{1, std::vector<int>(index(schedule.members()), 0)};
-  if (auto different = classes_of(differences)) roles = std::move(*different);
+  if (auto different = classes_of(differences); different.count > 1 && is_feasible(different)) {
+    roles = std::move(different);
+  }
   for (int round = 0; round < kMostRounds; ++round) {
     auto signatures = refined(schedule, roles);
     for (std::size_t m = 0; m < signatures.size(); ++m) {
       signatures[m] = mix(signatures[m] ^ static_cast<std::uint64_t>(roles.of_member[m]));
     }
     auto finer = classes_of(signatures);
-    if (!finer || finer->count == roles.count) break;
-    roles = std::move(*finer);
+    if (finer.count == roles.count || !is_feasible(finer)) break;
+    roles = std::move(finer);
   }
   return roles;
 }
@@ -79,10 +101,10 @@ Roles roles_in(const CollectiveSchedule& schedule, const std::vector<std::uint64
 }  // namespace
 
 std::vector<Roles> roles_of(const std::vector<CollectivePiece>& channels,
-                            const std::vector<std::vector<std::uint64_t>>& differences) {
+                            const std::vector<std::vector<std::uint64_t>>& differences, int most_kinds) {
   std::vector<Roles> roles;
   for (std::size_t c = 0; c < channels.size(); ++c) {
-    roles.push_back(roles_in(*channels[c].schedule, differences[c]));
+    roles.push_back(roles_in(*channels[c].schedule, differences[c], most_kinds));
   }
   return roles;
 }

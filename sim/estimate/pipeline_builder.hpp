@@ -20,10 +20,10 @@ struct Roles {
   int count = 1;
   std::vector<int> of_member;  // from 0
 };
-// Where a channel has more than a few, as a large tree has, they are told apart less finely, or not at all.
-// `differences`, by channel and member: members of unlike ones are told apart, too, if those are few.
+// Where they would make more than `most_kinds` of messages in a channel, they are told apart less finely, or not at
+// all. `differences`, by channel and member: members of unlike ones are told apart, too.
 [[nodiscard]] std::vector<Roles> roles_of(const std::vector<CollectivePiece>& channels,
-                                          const std::vector<std::vector<std::uint64_t>>& differences);
+                                          const std::vector<std::vector<std::uint64_t>>& differences, int most_kinds);
 
 // A task of the pipeline is what the members of one role send to those of one role in a step, of all its repetitions or
 // a part of them. It begins when all of its senders are through the steps before.

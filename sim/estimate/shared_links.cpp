@@ -1,7 +1,7 @@
 #include "sim/estimate/shared_links.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
 
 #include "sim/core/random.hpp"
 #include "sim/estimate/chunk_pipeline.hpp"
@@ -16,6 +16,10 @@ namespace {
 std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
+
+// Of messages, in a channel: a pipeline's cost grows with their number, and with that of those under way at once.
+constexpr int kMostKinds = 2000;
+constexpr int kMostKindsOfPipelined = 400;
 
 // When every member is through its steps so far.
 class Clocks {
@@ -44,8 +48,7 @@ class Clocks {
                                           (network_.link(step.paths[i]).bandwidth * options_.bandwidth_factor));
       }
       message.end = begin + transfer;
-      contention_[index(message.channel)][index(message.from)] += mix(std::bit_cast<std::uint64_t>(transfer.count()));
-      contention_[index(message.channel)][index(message.to)] += mix(~std::bit_cast<std::uint64_t>(transfer.count()));
+      note_contention(message, transfer, step.paths);
       for (const int member : {message.from, message.to}) {
         auto& next = clocks[index(member)].next;
         next = std::max(next, message.end);
@@ -70,6 +73,16 @@ class Clocks {
     Seconds ready{};
     Seconds next{};  // when it is through the step that is looked at
   };
+
+  // How many times as long as alone, to an eighth: a byte more or less is no difference.
+  void note_contention(const StepMessage& message, Seconds transfer, const std::vector<LinkId>& paths) {
+    if (message.bytes == 0 || message.path_begin == message.path_end) return;
+    const auto bandwidth = network_.link(paths[message.path_begin]).bandwidth * options_.bandwidth_factor;
+    const auto eighths = static_cast<std::uint64_t>(std::llround(8 * (transfer / (Bytes(message.bytes) / bandwidth))));
+    auto& members = contention_[index(message.channel)];
+    members[index(message.from)] += mix(eighths);
+    members[index(message.to)] += mix(~eighths);
+  }
 
   void settle() {
     for (auto& clocks : clocks_) {
@@ -115,7 +128,8 @@ class Estimate {
       clocks_.advance(step_, step_loads_);
     });
     result_.time = clocks_.total();
-    auto roles = roles_of(channels_, clocks_.contention());
+    auto roles =
+        roles_of(channels_, clocks_.contention(), whole_.most_chunks() > 1 ? kMostKindsOfPipelined : kMostKinds);
     const bool has_roles = std::any_of(roles.begin(), roles.end(), [](const auto& each) { return each.count > 1; });
     if (has_roles || whole_.most_chunks() > 1) result_.time = pipelined_time(std::move(roles), has_roles);
     for (std::size_t i = 0; i < loads_.size(); ++i) {
