@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "sim/core/error.hpp"
@@ -47,6 +48,17 @@ std::string without_blanks(std::string text) {
   return text;
 }
 
+// What the user may have meant; of the names in a large network only the first ones are looked at.
+std::string near_or_first(const std::string& name, std::int64_t count,
+                          const std::function<std::string(std::int64_t)>& name_of) {
+  constexpr std::int64_t kMostCompared = 100'000;
+  if (count == 0) return "it has none at all";
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < std::min(count, kMostCompared); ++i) names.push_back(name_of(i));
+  const auto near = closest(name, names);
+  return near.empty() ? fmt::format("its first one is '{}'", names.front()) : fmt::format("did you mean '{}'?", near);
+}
+
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -81,9 +93,10 @@ LinkId find_link(const Network& network, const std::string& name) {
     if (without_blanks(network.link_name(LinkId{id})) == wanted) return LinkId{id};
   }
   throw usage_error(fmt::format(
-      "--failure names the link '{}', which the network does not have; its first one is '{}' ('tandem topology "
-      "--links' shows them all)",
-      name, links > 0 ? network.link_name(LinkId{0}) : "none"));
+      "--failure names the link '{}', which the network does not have; {} ('tandem topology --links' shows them all)",
+      name, near_or_first(name, links, [&](std::int64_t id) {
+        return network.link_name(LinkId{static_cast<std::int32_t>(id)});
+      })));
 }
 
 int find_switch(const Network& network, const std::string& name) {
@@ -91,10 +104,11 @@ int find_switch(const Network& network, const std::string& name) {
   for (int vertex = network.devices(); vertex < network.vertices(); ++vertex) {
     if (without_blanks(network.vertex_name(vertex)) == wanted) return vertex;
   }
-  throw usage_error(fmt::format("--failure names the switch '{}', which the network does not have{}", name,
-                                network.vertices() > network.devices()
-                                    ? fmt::format("; its first one is '{}'", network.vertex_name(network.devices()))
-                                    : ": it has none at all"));
+  const auto switches = network.vertices() - network.devices();
+  throw usage_error(fmt::format("--failure names the switch '{}', which the network does not have; {}", name,
+                                near_or_first(name, switches, [&](std::int64_t number) {
+                                  return network.vertex_name(network.devices() + static_cast<int>(number));
+                                })));
 }
 
 void FailedParts::fail_link(const Network& network, LinkId link) {

@@ -8,6 +8,7 @@
 #include "sim/cli/shards.hpp"
 #include "sim/cli/subcommand.hpp"
 #include "sim/core/error.hpp"
+#include "sim/core/text.hpp"
 
 namespace tandem {
 namespace {
@@ -45,7 +46,10 @@ int merge_command(const std::vector<std::string>& arguments) {
   const auto header = journals.front().second.header;
   const auto runs = to_run_records(join_shards(std::move(journals)));
   write_results(output, header->provenance, runs);
-  if (const auto failed = count_failed(runs); failed > 0) {
+  const auto failed = count_failed(runs);
+  fmt::print(stderr, "{}: {} of {}{}\n", output, counted(static_cast<std::int64_t>(runs.size()), "run"),
+             counted(header->shard.count, "shard"), failed == 0 ? "" : fmt::format(", {} failed", failed));
+  if (failed > 0) {
     throw model_error(fmt::format("{} of {} runs failed; {} says why", failed, runs.size(), output));
   }
   return 0;

@@ -8,6 +8,7 @@
 #include "sim/cli/output.hpp"
 #include "sim/cli/run_options.hpp"
 #include "sim/cli/subcommand.hpp"
+#include "sim/core/text.hpp"
 #include "sim/results/text_table.hpp"
 #include "sim/study/choices.hpp"
 #include "sim/study/machine.hpp"
@@ -53,8 +54,9 @@ json as_json(const RunConfig& config, const Prediction& prediction) {
 }
 
 std::string headline(const RunConfig& config, const Record& row) {
-  auto text = fmt::format("{} (trace {}), {} ranks on {}, batch {:.0f} a rank\n\n", text_of(row, "model"), config.trace,
-                          text_of(row, "ranks"), text_of(row, "instance"), number_of(row, "batch_per_rank"));
+  auto text =
+      fmt::format("{} (trace {}), {} on {}, batch {:.0f} a rank\n\n", text_of(row, "model"), config.trace,
+                  counted(config.cluster.ranks, "rank"), text_of(row, "instance"), number_of(row, "batch_per_rank"));
   std::vector<std::vector<std::string>> rows{
       {"iteration time", text_of(row, "iteration_time_s")},
       {"throughput", fmt::format("{:.4g} samples/s", number_of(row, "throughput_samples_per_s"))},

@@ -69,10 +69,16 @@ std::string one_of(const std::string& text, const std::vector<std::string>& acce
   return text;
 }
 
-// A plug-in's name is checked here, before anything is run; its parameters by whoever makes it.
+void check_parameters(const RegistryBase& registry, const std::string& text) {
+  const auto [name, arguments] = split_plugin_text(text);
+  (void)Arguments(registry.kind() + " '" + name + "'", arguments, registry.info(name).parameters);
+}
+
+// A plug-in's name, and the names and types of its parameters, are checked here, before anything is run; whether it can
+// be made of them by whoever makes it.
 std::string plugin(const std::string& text, const std::string& kind, const char* what) {
   for (const auto* registry : RegistryBase::all()) {
-    if (registry->kind() == kind) with_context(what, [&] { (void)registry->info(split_plugin_text(text).name); });
+    if (registry->kind() == kind) with_context(what, [&] { check_parameters(*registry, text); });
   }
   return text;
 }
@@ -401,6 +407,9 @@ RunConfig parse_run(const std::map<std::string, std::string>& chosen) {
   resolve_failures(config);
   if (config.scaling == Scaling::weak && says(given, "global-batch", "baseline")) {
     throw usage_error("--global-batch is for --scaling strong; with weak scaling --batch says what a replica computes");
+  }
+  if (config.fidelity == "analytic" && !config.network.configuration.empty()) {
+    throw usage_error("--cfg is for SimGrid, which --fidelity analytic does without: leave one of them out");
   }
   return config;
 }

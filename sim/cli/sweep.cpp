@@ -16,7 +16,6 @@
 #include "sim/core/text.hpp"
 #include "sim/results/journal.hpp"
 #include "sim/results/text_table.hpp"
-#include "sim/study/setup.hpp"
 #include "sim/study/sweep.hpp"
 
 namespace tandem {
@@ -94,25 +93,32 @@ double run_time(const Effort& effort) {
   return a_run + a_flow * effort.flows + a_flow_beside_another * effort.work;
 }
 
+std::string counted_runs(std::size_t count) {
+  return counted(static_cast<std::int64_t>(count), "run");
+}
+
 int dry_run(const Assignment& task, Format format) {
   const auto& sweep = task.sweep;
   std::vector<Record> rows;
   double time = 0;
-  for (const auto i : own_runs(task)) {
-    const auto setup = with_context(name_of(sweep, i), [&] { return make_setup(sweep.configs[i]); });
-    const auto effort = effort_at(setup->fidelity, setup->efforts);
-    time += run_time(effort);
+  const auto own = own_runs(task);
+  const auto sizes = look_at(sweep, own, task.jobs);
+  for (std::size_t k = 0; k < own.size(); ++k) {
+    const auto i = own[k];
+    if (sizes[k].error) with_context(name_of(sweep, i), [&] { throw *sizes[k].error; });
+    const auto& size = *sizes[k].answer;
+    time += run_time(size.effort);
     rows.push_back(row_of(sweep, i,
                           {{"trace", "1", sweep.configs[i].trace},
                            {"ranks", "1", std::int64_t{sweep.configs[i].cluster.ranks}},
-                           {"instance", "1", setup->cluster->topology().instance()},
-                           {"fidelity", "1", to_text(setup->fidelity)},
-                           {"estimated_flows", "1", static_cast<std::int64_t>(effort.flows)},
-                           {"estimated_run_time_s", "s", run_time(effort)}}));
+                           {"instance", "1", size.instance},
+                           {"fidelity", "1", to_text(size.fidelity)},
+                           {"estimated_flows", "1", static_cast<std::int64_t>(size.effort.flows)},
+                           {"estimated_run_time_s", "s", run_time(size.effort)}}));
   }
   print_records(format, rows);
   if (format == Format::table) {
-    print(fmt::format("{} runs, very roughly {} with {} at a time\n", rows.size(),
+    print(fmt::format("{}, very roughly {} with {} at a time\n", counted_runs(rows.size()),
                       to_text(Seconds(time / std::min<double>(task.jobs, std::max<double>(1, rows.size())))),
                       task.jobs));
   }
@@ -150,7 +156,7 @@ void run_all(const Assignment& task, const std::vector<std::size_t>& which, std:
   auto done = before;
   std::size_t failed = 0;
   SweepWatcher watcher;
-  watcher.on_done = [&](std::size_t i, SweepOutcome outcome) {
+  watcher.on_done = [&](std::size_t i, Outcome<Prediction> outcome) {
     JournalEntry entry;
     entry.run = static_cast<std::int64_t>(i);
     entry.error = std::move(outcome.error);
@@ -159,7 +165,7 @@ void run_all(const Assignment& task, const std::vector<std::size_t>& which, std:
       progress.say(fmt::format("failed: run {} ({}): {}", i + 1, name_of(sweep, i), entry.error->what()));
       entry.record.row = row_of_failed(sweep, i);
     } else {
-      entry.record = {row_of(sweep, i, outcome.prediction->row), std::move(outcome.prediction->details)};
+      entry.record = {row_of(sweep, i, outcome.answer->row), std::move(outcome.answer->details)};
     }
     ledger.add(std::move(entry));
     ++done;
@@ -194,9 +200,9 @@ std::vector<JournalEntry> open_journal(Journal& journal, const JournalHeader& he
   // A shard's journal is the only place of its results, complete or not.
   if (const auto count = static_cast<std::int64_t>(there.size());
       count > 0 && (count < all || header.shard.count > 1)) {
-    throw input_error(
-        fmt::format("{} is there, with {} runs of {}: --resume goes on with it; take it away to begin anew",
-                    journal.path(), count, count < all ? "an interrupted sweep" : "this shard"));
+    throw input_error(fmt::format("{} is there, with {} of {}: --resume goes on with it; take it away to begin anew",
+                                  journal.path(), counted(count, "run"),
+                                  count < all ? "an interrupted sweep" : "this shard"));
   }
   journal.begin(header);
   return {};
@@ -222,7 +228,7 @@ std::vector<std::size_t> left_of(const Assignment& task, const std::vector<std::
 int report_failures(std::size_t failed, std::size_t all) {
   if (failed == 0) return 0;
   flush_output();
-  throw model_error(fmt::format("{} of {} runs failed; the results say why", failed, all));
+  throw model_error(fmt::format("{} of {} failed; the results say why", failed, counted_runs(all)));
 }
 
 void print_rows(Format format, const SweepRuns& sweep, const std::vector<RunRecord>& runs) {
@@ -243,6 +249,7 @@ JournalHeader header_of(const Assignment& task, const std::string& command) {
                        static_cast<std::int64_t>(task.sweep.runs.size()), task.shard,
                        provenance(command, task.sweep.configs), program_hash()};
   header.provenance.entries.emplace_back("study_hash", header.study);
+  header.provenance.entries.emplace_back("program_hash", header.program);
   return header;
 }
 
@@ -261,11 +268,18 @@ Kept keep(const Assignment& task, JournalHeader header) {
   return kept;
 }
 
+void say_what_next(const Assignment& task) {
+  const auto count = task.shard.count;
+  flush_output();
+  fmt::print(stderr, "shard {} of {} is done; {}: tandem merge --output {}\n", task.shard.number, count,
+             count == 1 ? "then" : fmt::format("when all {} are", count), task.output);
+}
+
 int run_and_report(const Assignment& task, const Kept& kept, Format format) {
   const auto own = own_runs(task);
   const auto left = left_of(task, own, kept.before);
   const auto before = own.size() - left.size();
-  if (before > 0) fmt::print(stderr, "{} of {} runs are in {}\n", before, own.size(), kept.journal->path());
+  if (before > 0) fmt::print(stderr, "{} of {} are in {}\n", before, counted_runs(own.size()), kept.journal->path());
   Ledger ledger(kept.journal.get());
   run_all(task, left, before, ledger);
 
@@ -276,6 +290,7 @@ int run_and_report(const Assignment& task, const Kept& kept, Format format) {
     if (failed == 0) kept.journal->remove();
   }
   if (!runs.empty()) print_rows(format, task.sweep, runs);  // a study may have fewer runs than shards
+  if (task.is_shard) say_what_next(task);
   return report_failures(failed, runs.size());
 }
 
@@ -297,7 +312,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
       throw usage_error(fmt::format("--{} needs --output: the runs are kept beside it", option));
     }
   }
-  task.sweep = read_sweep(line->words()[0]);
+  task.sweep = read_sweep(line->words()[0], task.jobs);
   if (line->has("dry-run")) return dry_run(task, format);
   if (!line->has("output")) return run_and_report(task, {}, format);
 
@@ -307,8 +322,8 @@ int sweep_command(const std::vector<std::string>& arguments) {
   auto header = header_of(task, command_text("sweep", arguments));
   const bool is_interrupted = task.is_shard || std::filesystem::exists(journal_path_of(task));
   if (task.resume && !is_interrupted && std::filesystem::exists(task.output) && !is_result_of(task.output, header)) {
-    throw input_error(
-        fmt::format("{} is there, and not of this study as it is now: take it away to begin anew", task.output));
+    throw input_error(fmt::format(
+        "{} is there, and not of this study and this build of tandem: take it away to begin anew", task.output));
   }
   if (task.resume && !is_interrupted && is_result_of(task.output, header)) {
     fmt::print(stderr, "{} has all runs of this study already; take it away to begin anew\n", task.output);

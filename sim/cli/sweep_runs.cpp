@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "sim/cli/output.hpp"
+#include "sim/cli/progress.hpp"
 #include "sim/cli/run_options.hpp"
 #include "sim/core/error.hpp"
 #include "sim/results/text_table.hpp"
-#include "sim/study/setup.hpp"
 #include "traces/models/models.hpp"
 #include "traces/trace.hpp"
 
@@ -35,26 +37,57 @@ std::string curve_of(const SweepRuns& sweep, std::size_t run) {
   return text;
 }
 
-// `auto` fidelity is one level along a curve: what its largest run needs.
-void settle_fidelity(SweepRuns& sweep) {
-  std::map<std::string, std::vector<std::size_t>> curves;
+// Runs that differ only in the number of ranks, the largest first.
+std::vector<std::vector<std::size_t>> curves_of(const SweepRuns& sweep) {
+  std::map<std::string, std::vector<std::size_t>> by_name;
   for (std::size_t i = 0; i < sweep.configs.size(); ++i) {
-    if (sweep.configs[i].fidelity == "auto") curves[curve_of(sweep, i)].push_back(i);
+    if (sweep.configs[i].fidelity == "auto") by_name[curve_of(sweep, i)].push_back(i);
   }
-  for (auto& [key, runs] : curves) {
+  std::vector<std::vector<std::size_t>> curves;
+  for (auto& [name, runs] : by_name) {
     if (runs.size() < 2) continue;
-    auto by_size = runs;
-    std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t a, std::size_t b) {
+    std::stable_sort(runs.begin(), runs.end(), [&](std::size_t a, std::size_t b) {
       return sweep.configs[a].cluster.ranks > sweep.configs[b].cluster.ranks;
     });
-    for (const auto largest : by_size) {
-      try {
-        const auto level = make_setup(sweep.configs[largest])->fidelity;
-        for (const auto run : runs) sweep.configs[run].fidelity = to_text(level);
-        break;
-      } catch (const Error&) {  // it will fail when its turn comes, and say why: the next one decides
-      }
+    curves.push_back(std::move(runs));
+  }
+  return curves;
+}
+
+// Whether a smaller run may need a coarser level than the largest one: where ranks are no power of two or `auto` picks
+// another algorithm it may have more flows, but it will not have twenty times as many.
+bool may_be_exceeded(const Outcome<RunSize>& largest) {
+  if (!largest.answer) return true;
+  return largest.answer->fidelity != Fidelity::analytic && !is_small(largest.answer->effort);
+}
+
+// `auto` fidelity is one level along a curve: the coarsest that one of its runs needs. Those that cannot be made fail
+// when their turn comes, and say why.
+void settle_fidelity(SweepRuns& sweep, int jobs) {
+  const auto curves = curves_of(sweep);
+  std::map<std::size_t, Fidelity> levels;  // by run
+  const auto look = [&](const std::vector<std::size_t>& which) {
+    auto sizes = look_at(sweep, which, jobs);
+    for (std::size_t i = 0; i < which.size(); ++i) {
+      if (sizes[i].answer) levels[which[i]] = sizes[i].answer->fidelity;
     }
+    return sizes;
+  };
+  std::vector<std::size_t> largest;
+  for (const auto& runs : curves) largest.push_back(runs.front());
+  const auto sizes = look(largest);
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    if (may_be_exceeded(sizes[i])) others.insert(others.end(), curves[i].begin() + 1, curves[i].end());
+  }
+  (void)look(others);
+  for (const auto& runs : curves) {
+    std::optional<Fidelity> coarsest;
+    for (const auto run : runs) {
+      if (levels.contains(run)) coarsest = std::max(coarsest.value_or(Fidelity::flow), levels.at(run));
+    }
+    if (!coarsest) continue;
+    for (const auto run : runs) sweep.configs[run].fidelity = to_text(*coarsest);
   }
 }
 
@@ -81,7 +114,7 @@ std::vector<std::string> table_columns(const SweepRuns& sweep, bool any_failed) 
 
 }  // namespace
 
-SweepRuns read_sweep(const std::string& path) {
+SweepRuns read_sweep(const std::string& path, int jobs) {
   const auto study = read_study(path);
   SweepRuns sweep;
   sweep.runs = expand(study);
@@ -92,8 +125,18 @@ SweepRuns read_sweep(const std::string& path) {
     sweep.configs.push_back(with_context(where, [&] { return parse_run(sweep.runs[i].options); }));
   }
   check_traces(sweep);
-  settle_fidelity(sweep);
+  settle_fidelity(sweep, jobs);
   return sweep;
+}
+
+std::vector<Outcome<RunSize>> look_at(const SweepRuns& sweep, const std::vector<std::size_t>& which, int jobs) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  Progress progress("runs looked at");
+  return size_all(sweep.configs, which, jobs, [&](std::size_t done) {
+    if (Clock::now() - begin < std::chrono::seconds(1)) return;
+    progress.show(static_cast<std::int64_t>(done), static_cast<std::int64_t>(which.size()));
+  });
 }
 
 std::string name_of(const SweepRuns& sweep, std::size_t run) {

@@ -7,6 +7,7 @@
 #include "sim/results/record.hpp"
 #include "sim/study/predict.hpp"
 #include "sim/study/study_file.hpp"
+#include "sim/study/sweep.hpp"
 
 namespace tandem {
 
@@ -17,8 +18,13 @@ struct SweepRuns {
   bool has_cases = false;
 };
 
-// Mistakes in any run, and traces that cannot be read, are found here, before the first one starts.
-[[nodiscard]] SweepRuns read_sweep(const std::string& path);
+// Mistakes in any run, and traces that cannot be read, are found here, before the first one starts. To settle levels of
+// fidelity, at most `jobs` runs are looked at at a time.
+[[nodiscard]] SweepRuns read_sweep(const std::string& path, int jobs);
+
+// size_all of these runs; where it takes long, how far it is on standard error.
+[[nodiscard]] std::vector<Outcome<RunSize>> look_at(const SweepRuns& sweep, const std::vector<std::size_t>& which,
+                                                    int jobs);
 
 // "case torus, ranks=16"
 [[nodiscard]] std::string name_of(const SweepRuns& sweep, std::size_t run);

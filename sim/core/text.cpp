@@ -60,6 +60,12 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
   return fmt::format("; known: {}", fmt::join(candidates, ", "));
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  auto digits = std::to_string(count);
+  for (auto at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return fmt::format("{} {}{}", digits, noun, count == 1 ? "" : "s");
+}
+
 std::string xml_escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {

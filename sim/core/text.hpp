@@ -1,6 +1,7 @@
 // Small text helpers shared by every parser and message.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ namespace tandem {
 
 // "; did you mean 'x'?" or "; known: a, b, c": the tail of every unknown-name error.
 [[nodiscard]] std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
+
+// "1 run", "2,000 runs".
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
 
 // Text inside of XML elements and attributes in double quotes; control characters, which XML cannot hold, are blanks.
 [[nodiscard]] std::string xml_escaped(std::string_view text);

@@ -100,14 +100,29 @@ FlopsPerSecond parse_flops_per_second(std::string_view text) {
   return FlopsPerSecond(parse_with_unit(text, kFlopsUnits, "compute rate", "15.7TFLOPS"));
 }
 
+namespace {
+
+// Bounds that are only those of a type are nothing that a user would want to know.
+std::string range_text(std::int64_t least, std::int64_t most) {
+  const bool is_bounded_below = least > INT32_MIN;
+  const bool is_bounded_above = most != INT32_MAX && most != INT64_MAX;
+  if (is_bounded_below && is_bounded_above) return fmt::format(" from {} to {}", least, most);
+  if (is_bounded_below) return fmt::format(", {} or more", least);
+  return is_bounded_above ? fmt::format(", {} or less", most) : "";
+}
+
+}  // namespace
+
 std::int64_t parse_integer(std::string_view text, std::int64_t least, std::int64_t most, std::string_view what) {
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
-    const auto range = least == INT64_MIN ? std::string() : fmt::format(" from {} to {}", least, most);
-    throw usage_error(fmt::format("{} is '{}': it must be a whole number{}", what, text, range));
+  const bool is_number = end == text.data() + text.size() && code != std::errc::invalid_argument;
+  if (is_number && code == std::errc{} && value >= least && value <= most) return value;
+  const bool is_large = is_number && !text.starts_with('-') && (code == std::errc::result_out_of_range || value > most);
+  if (is_large && (most == INT32_MAX || most == INT64_MAX)) {
+    throw usage_error(fmt::format("{} is '{}': it is too large", what, text));
   }
-  return value;
+  throw usage_error(fmt::format("{} is '{}': it must be a whole number{}", what, text, range_text(least, most)));
 }
 
 double parse_number(std::string_view text, std::string_view what) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "sim/core/text.hpp"
 #include "sim/results/journal.hpp"
 #include "traces/hdf5_file.hpp"
 
@@ -98,7 +99,8 @@ std::string difference(const JournalHeader& found, const JournalHeader& wanted) 
     if (was != is) return fmt::format("{} is {} there and {} here", name, was, is);
   }
   if (found.program != wanted.program) return "another build of tandem wrote it";
-  if (found.runs != wanted.runs) return fmt::format("it has {} runs, and this study {}", found.runs, wanted.runs);
+  if (found.runs != wanted.runs)
+    return fmt::format("it has {}, and this study {}", counted(found.runs, "run"), wanted.runs);
   if (found.study != wanted.study) return "the options of its runs, or the files they read, differ from this study's";
   if (found.shard != wanted.shard) {
     return fmt::format("it is shard {}/{}, and this {}/{}", found.shard.number, found.shard.count, wanted.shard.number,
@@ -111,7 +113,7 @@ bool is_result_of(const std::string& path, const JournalHeader& header) {
   if (!is_hdf5_file(path)) return false;
   try {
     const Hdf5Reader file(path);
-    for (const auto* name : {"study_hash", "tandem_version", "simgrid_version"}) {
+    for (const auto* name : {"study_hash", "program_hash", "tandem_version", "simgrid_version"}) {
       if (file.text_attribute("/", name) != entry_of(header.provenance, name)) return false;
     }
     const auto errors = file.strings("/runs/error");

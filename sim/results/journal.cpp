@@ -274,7 +274,6 @@ JournalContent read_journal(const std::string& path) {
 
 Journal::Journal(std::string path) : path_(std::move(path)) {
   for (;;) {
-    is_new_ = ::access(path_.c_str(), F_OK) != 0;
     file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file_ < 0) throw system_error(path_, "cannot be written");
     const auto state = lock(file_, F_WRLCK);

@@ -16,9 +16,11 @@
 #include <sstream>
 
 #include "sim/core/random.hpp"
+#include "sim/core/registry.hpp"
 #include "sim/core/text.hpp"
 #include "sim/engine/process.hpp"
 #include "sim/study/provenance.hpp"
+#include "sim/study/setup.hpp"
 #include "traces/models/models.hpp"
 
 namespace tandem {
@@ -97,14 +99,13 @@ class TextHash {
   std::uint64_t state_ = 0;
 };
 
-// What stands behind an equals sign in a plug-in's parameters and is a file: "link-list:links=F.csv,nodes=G.csv".
+// What a plug-in's parameters name and is a file, behind an equals sign or as the first parameter, which needs no name:
+// "link-list:links=F.csv,nodes=G.csv", "file:hosts.txt".
 std::vector<std::string> named_files(const std::string& text) {
   std::vector<std::string> paths;
   std::error_code ignored;
-  for (const auto& part : split(text, ',')) {
-    const auto equals = part.find('=');
-    if (equals == std::string::npos) continue;
-    auto path = part.substr(equals + 1);
+  for (const auto& part : split(split_plugin_text(text).arguments, ',')) {
+    auto path = part.substr(part.find('=') + 1);  // npos + 1 is 0
     if (std::filesystem::is_regular_file(path, ignored)) paths.push_back(std::move(path));
   }
   return paths;
@@ -123,6 +124,7 @@ bool is_model(const std::string& trace) {
   return std::find(models.begin(), models.end(), trace) != models.end();
 }
 
+// Processes that each do something for one run, and hand back bytes.
 class Pool {
  public:
   Pool() = default;
@@ -138,18 +140,15 @@ class Pool {
 
   [[nodiscard]] std::size_t size() const { return workers_.size(); }
 
-  void start(std::size_t run, const RunConfig& config) {
-    const auto body = [&] {
-      const auto cbor = json::to_cbor(to_wire(predict(config)));
-      return std::string(cbor.begin(), cbor.end());
-    };
+  void start(std::size_t run, const std::function<std::string()>& body) {
     const auto close_the_others = [&] {
       for (const auto& worker : workers_) ::close(worker.child.in);
     };
     workers_.push_back({start_child(body, close_the_others), run, {}});
   }
 
-  // Waits up to a second, and hands over the runs that have finished.
+  // Waits up to a second, and hands over the runs that have finished, each with what gives its answer or throws its
+  // error.
   template <class Finished>
   void wait(Finished&& finished) {
     std::vector<pollfd> watched;
@@ -161,7 +160,7 @@ class Pool {
       if (watched[i].revents == 0 || read_some(workers_[i])) continue;
       const auto worker = std::move(workers_[i]);
       workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
-      finished(worker.run, outcome_of(worker));
+      finished(worker.run, [&] { return take_answer(worker.child, worker.answer, nullptr); });
     }
   }
 
@@ -181,37 +180,80 @@ class Pool {
     return count > 0;
   }
 
-  static SweepOutcome outcome_of(const Worker& worker) {
-    try {
-      return {from_wire(json::from_cbor(take_answer(worker.child, worker.answer, nullptr))), std::nullopt};
-    } catch (const Error& error) {
-      return {std::nullopt, error};
-    }
-  }
-
   std::vector<Worker> workers_;
 };
 
-}  // namespace
+std::string bytes_of(const json& j) {
+  const auto cbor = json::to_cbor(j);
+  return {cbor.begin(), cbor.end()};
+}
 
-void predict_all(const std::vector<RunConfig>& configs, const std::vector<std::size_t>& which, int jobs,
-                 const SweepWatcher& watcher) {
+RunSize size_of(const RunConfig& config) {
+  const auto setup = make_setup(config);
+  return {setup->fidelity, effort_at(setup->fidelity, setup->efforts), setup->cluster->topology().instance()};
+}
+
+json to_wire(const RunSize& size) {
+  return {static_cast<int>(size.fidelity), size.effort.flows, size.effort.work, size.instance};
+}
+
+RunSize size_from_wire(const json& j) {
+  return {static_cast<Fidelity>(j.at(0).get<int>()), {j.at(1), j.at(2)}, j.at(3)};
+}
+
+// `body` for every run of `which` in a process of its own, and its answer, or what went wrong, to `done`.
+template <class Answer>
+void in_processes(const std::vector<std::size_t>& which, int jobs, const std::function<json(std::size_t)>& body,
+                  const std::function<Answer(const json&)>& from_json,
+                  const std::function<void(std::size_t, Outcome<Answer>)>& done, const std::function<void()>& on_wait) {
   Pool pool;
+  const auto finished = [&](std::size_t run, const auto& take) {
+    Outcome<Answer> outcome;
+    try {
+      outcome.answer = from_json(json::from_cbor(take()));
+    } catch (const Error& error) {
+      outcome.error = error;
+    }
+    done(run, std::move(outcome));
+  };
   auto next = which.begin();
   while (next != which.end() || pool.size() > 0) {
     while (next != which.end() && pool.size() < static_cast<std::size_t>(jobs)) {
       // A machine that is out of processes or file descriptors may have some again when a run has ended.
       try {
-        pool.start(*next, configs[*next]);
+        pool.start(*next, [&] { return bytes_of(body(*next)); });
       } catch (const Error& error) {
         if (pool.size() > 0) break;
-        watcher.on_done(*next, {std::nullopt, error});
+        done(*next, {std::nullopt, error});
       }
       ++next;
     }
-    if (pool.size() > 0) pool.wait(watcher.on_done);
-    if (watcher.on_wait) watcher.on_wait();
+    if (pool.size() > 0) pool.wait(finished);
+    if (on_wait) on_wait();
   }
+}
+
+}  // namespace
+
+void predict_all(const std::vector<RunConfig>& configs, const std::vector<std::size_t>& which, int jobs,
+                 const SweepWatcher& watcher) {
+  in_processes<Prediction>(
+      which, jobs, [&](std::size_t i) { return to_wire(predict(configs[i])); }, from_wire, watcher.on_done,
+      watcher.on_wait);
+}
+
+std::vector<Outcome<RunSize>> size_all(const std::vector<RunConfig>& configs, const std::vector<std::size_t>& which,
+                                       int jobs, const std::function<void(std::size_t)>& on_wait) {
+  std::map<std::size_t, Outcome<RunSize>> known;
+  in_processes<RunSize>(
+      which, jobs, [&](std::size_t i) { return to_wire(size_of(configs[i])); }, size_from_wire,
+      [&](std::size_t i, Outcome<RunSize> outcome) { known[i] = std::move(outcome); },
+      [&] {
+        if (on_wait) on_wait(known.size());
+      });
+  std::vector<Outcome<RunSize>> sizes;
+  for (const auto i : which) sizes.push_back(std::move(known.at(i)));
+  return sizes;
 }
 
 std::string program_hash() {

@@ -50,6 +50,19 @@ class Usage(program.Case):
                               ("--latency-factor", "-1"), ("--nodes", "0"), ("--devices-per-node", "0")]:
             self.bad(2, "run", "--trace", "lenet5", "--device", "v100", option, value, says=[option])
 
+    def test_limits_of_types_are_no_bounds_to_print(self):
+        self.assertIn("a whole number, 0 or more", self.bad(2, "run", *FAST, "--seed", "-1", says=["--seed"]))
+        self.assertIn("too large", self.bad(2, "run", *FAST, "--seed", "99999999999999999999", says=["--seed"]))
+        self.assertTrue(self.bad(2, "run", *FAST, "--topology", "torus:dims=2x").endswith("must be a whole number"))
+        self.bad(2, "run", *FAST, "--topology", "torus:dims=99999999999x2", says=["'dims'", "too large"])
+
+    def test_a_failure_that_names_nothing(self):
+        words = ["run", *FAST, "--topology", "leaf-spine", "--failure"]
+        self.bad(2, *words, "switch:laef 0", says=["did you mean 'leaf 0'?"])
+        self.bad(2, *words, "link:leaf 0 -> spin 0", says=["did you mean 'leaf 0 -> spine 0'?"])
+        self.bad(2, *words, "switch:something else", says=["its first one is"])
+        self.bad(2, "run", *FAST, "--topology", "torus", "--failure", "switch:leaf 0", says=["it has none at all"])
+
     def test_missing_and_wrong_units(self):
         for option, value in [("--link-bandwidth", "100"), ("--link-bandwidth", "100Gb"), ("--link-latency", "5"),
                               ("--chunk", "25"), ("--chunk", "25M"), ("--memory", "16"), ("--step-overhead", "2"),
@@ -77,6 +90,7 @@ class Usage(program.Case):
         self.bad(2, "run", *FAST, "--devices-per-node", "4", "--nics-per-node", "3", says=["3"])
         self.bad(2, "run", *FAST, "--fidelity", "phas", says=["did you mean", "phase"])
         self.bad(2, "run", *FAST, "--global-batch", "64", says=["--scaling strong"])
+        self.bad(2, "run", *FAST, "--fidelity", "analytic", "--cfg", "network/optim:Lazy", says=["--cfg", "analytic"])
         self.bad(2, "topology", "star:ports=2", says=["ports"])
         self.bad(2, "topology", "torus:dims=2x2", "--ranks", "8", says=["8"])
         self.bad(2, "topology", "star", "--route", "0", "8", says=["--route", "0 to 7"])

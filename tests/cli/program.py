@@ -24,7 +24,8 @@ class Case(unittest.TestCase):
 
     def tandem(self, *words, **more):
         return subprocess.run([TANDEM, *map(str, words)], cwd=self.path, text=True, encoding="utf-8",
-                              stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, timeout=300, **more)
+                              stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
+                              timeout=more.pop("timeout", 300), **more)
 
     def good(self, *words, **more):
         result = self.tandem(*words, **more)

@@ -1,12 +1,30 @@
-"""The journal of tandem sweep: killed sweeps go on, shards are joined, and nobody's runs are overwritten."""
+"""The journal of tandem sweep: killed sweeps go on, shards are joined, and nobody's runs are overwritten.
 
+With --runs, Killed.test_goes_on_to_the_same_file kills a sweep of that many runs of ResNet-50 at 64 ranks. 2,000 of them,
+about ten minutes of two processors:
+
+    /usr/bin/python3 tests/cli/sweep_journal_test.py build/release/tandem --runs 2000 --kills 20 \
+        Killed.test_goes_on_to_the_same_file
+"""
+
+import argparse
 import fcntl
 import random
 import signal
 import subprocess
+import sys
 import time
 
+import h5py
+import numpy
+
 import program
+
+parser = argparse.ArgumentParser(add_help=False)
+parser.add_argument("--runs", type=int, help="runs at 64 ranks, a multiple of 4; without: the small study")
+parser.add_argument("--kills", type=int, default=20)
+GIVEN, REST = parser.parse_known_args(sys.argv[1:])
+sys.argv[1:] = REST
 
 # 24 small runs in two cases.
 STUDY = """\
@@ -26,6 +44,16 @@ FAILING = "trace = lenet5\ndevice = v100\nranks = 2 3\nmemory = 1KiB 16GiB\n"
 SLOW = "trace = resnet50-cpu\nranks = 64\ntopology = torus\nlink-latency = " + " ".join(f"{i}us" for i in range(1, 100)) + "\n"
 
 
+def study_at_64_ranks(runs):
+    if runs <= 0 or runs % 4 != 0:
+        raise SystemExit(f"--runs is {runs}: it must be a multiple of 4, the networks of the study")
+    cases = [("torus", "ring"), ("mesh-rail-cube:m=8", "blueconnect"), ("fat-tree", "ring"), ("leaf-spine", "blueconnect")]
+    return ("trace = resnet50-cpu\ndevice = v100\nranks = 64\nlink-latency = "
+            + " ".join(f"{500 + 10 * i}ns" for i in range(runs // 4)) + "\n"
+            + "".join(f"[case {topology.partition(':')[0]}]\ntopology = {topology}\nalgorithm = {algorithm}\n"
+                      for topology, algorithm in cases))
+
+
 class Case(program.Case):
     def setUp(self):
         super().setUp()
@@ -37,7 +65,7 @@ class Case(program.Case):
 
     def whole(self):
         """What the sweep gives where nothing interrupts it."""
-        self.good("sweep", "s.ini", "--output", "whole.h5")
+        self.good("sweep", "s.ini", "--output", "whole.h5", timeout=None)
         return self.bytes_of("whole.h5")
 
     def interrupted(self, runs=5):
@@ -55,21 +83,26 @@ class Case(program.Case):
 
 class Killed(Case):
     def test_goes_on_to_the_same_file(self):
+        if GIVEN.runs:
+            self.write("s.ini", study_at_64_ranks(GIVEN.runs))
+        begin = time.monotonic()
         whole = self.whole()
+        # Long enough for a sweep to get through in about as many parts as there are kills.
+        longest = max(0.9, 2 * (time.monotonic() - begin) / GIVEN.kills)
         chance = random.Random(11)
         kills = rounds = 0
-        while kills < 20:
+        while kills < GIVEN.kills:
             rounds += 1
-            kills += self.round(chance, whole)
-        print(f"{kills} kills in {rounds} sweeps")
+            kills += self.round(chance, whole, longest, GIVEN.kills - kills)
+        print(f"{kills} kills in {rounds} sweep{'s' if rounds > 1 else ''}")
 
-    def round(self, chance, whole):
-        """One sweep, killed again and again until it gets through; how often it was."""
+    def round(self, chance, whole, longest, most):
+        """One sweep, killed again and again, at most so often, until it gets through; how often it was."""
         kills = kept = 0
         while True:
             sweep = self.start("sweep", "s.ini", "--output", "r.h5", "--resume", "--jobs", "2")
             try:
-                sweep.wait(timeout=chance.uniform(0.02, 0.9))
+                sweep.wait(timeout=chance.uniform(0.02, longest) if kills < most else None)
             except subprocess.TimeoutExpired:
                 sweep.send_signal(signal.SIGKILL)
                 sweep.wait()
@@ -162,12 +195,18 @@ class Resumed(Case):
     def test_files_that_the_runs_read_count_too(self):
         self.make_trace("t.h5")
         self.write("order.txt", "0\n1\n2\n3\n")
-        self.write("s.ini", "trace = t.h5\nranks = 4\nplacement = file:path=order.txt\nlink-latency = 1us 2us 3us\n")
+        study = "trace = t.h5\nranks = 4\nplacement = file:path=order.txt\nlink-latency = 1us 2us 3us\n"
+        self.write("s.ini", study)
         self.interrupted(2)
         kept = self.journal.read_bytes()
         self.write("order.txt", "3\n2\n1\n0\n")
         self.bad(1, "sweep", "s.ini", "--output", "r.h5", "--resume", says=["files they read"])
+        # A first parameter needs no name.
+        self.write("s.ini", study.replace("path=", ""))
+        self.good("sweep", "s.ini", "--output", "short.h5", "--shard", "1/1")
         self.write("order.txt", "0\n1\n2\n3\n")
+        self.bad(1, "sweep", "s.ini", "--output", "short.h5", "--shard", "1/1", "--resume", says=["files they read"])
+        self.write("s.ini", study)
         self.good("sweep", "s.ini", "--output", "r.h5", "--resume")
         self.journal.write_bytes(kept)
         self.write("graph.txt", program.GRAPH.replace("10.000", "11.000"))
@@ -186,6 +225,17 @@ class Resumed(Case):
         self.assertEqual((self.path / "r.h5").stat().st_mtime_ns, before)
         self.good("sweep", "s.ini", "--output", "r.h5")  # begun anew, as the command says
         self.assertNotEqual((self.path / "r.h5").stat().st_mtime_ns, before)
+
+    def test_the_file_of_another_build_is_not_taken_for_its_own(self):
+        self.good("sweep", "s.ini", "--output", "r.h5")
+        with h5py.File(self.path / "r.h5", "r+") as file:
+            own = file.attrs["program_hash"]
+            self.assertRegex(own.decode(), "^[0-9a-f]{16}$")
+            file.attrs["program_hash"] = numpy.bytes_(b"0123456789abcdef")
+        self.bad(1, "sweep", "s.ini", "--output", "r.h5", "--resume", says=["this build of tandem", "take it away"])
+        with h5py.File(self.path / "r.h5", "r+") as file:
+            file.attrs["program_hash"] = own
+        self.good("sweep", "s.ini", "--output", "r.h5", "--resume")
 
     def test_failed_runs_are_tried_again(self):
         self.write("f.ini", FAILING)
@@ -244,9 +294,15 @@ class Shards(Case):
         whole = self.whole()
         for count in (1, 3, RUNS + 2):
             for number in range(count, 0, -1):
-                self.shard(number, count)
+                done = self.tandem("sweep", "s.ini", "--output", "r.h5", "--shard", f"{number}/{count}")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                when = "then" if count == 1 else f"when all {count} are"
+                self.assertEqual(done.stderr.splitlines()[-1],
+                                 f"shard {number} of {count} is done; {when}: tandem merge --output r.h5")
             self.assertFalse((self.path / "r.h5").exists())
-            self.good("merge", "--output", "r.h5")
+            merged = self.tandem("merge", "--output", "r.h5")
+            self.assertEqual(merged.returncode, 0)
+            self.assertEqual(merged.stderr, f"r.h5: {RUNS} runs of {count} shard{'s' if count > 1 else ''}\n")
             self.assertEqual(self.bytes_of("r.h5"), whole)
             (self.path / "r.h5").unlink()
             for journal in self.path.glob("r.h5.*.journal"):
@@ -282,7 +338,8 @@ class Shards(Case):
             self.assertEqual(result.returncode, status, result.stderr)
         merged = self.tandem("merge", "--output", "r.h5")
         self.assertEqual(merged.returncode, 1)
-        self.assertIn("2 of 4 runs failed; r.h5 says why", merged.stderr)
+        self.assertEqual(merged.stderr.splitlines(), ["r.h5: 4 runs of 4 shards, 2 failed",
+                                                      "error: 2 of 4 runs failed; r.h5 says why"])
         self.assertEqual(self.bytes_of("r.h5"), self.bytes_of("whole.h5"))
 
     def test_what_does_not_belong_together_is_refused(self):

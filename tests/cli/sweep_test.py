@@ -53,6 +53,42 @@ class Sweep(program.Case):
         self.assertEqual(len(rows), 4)
         self.assertGreater(rows[0]["estimated_flows"], rows[1]["estimated_flows"])
 
+    def test_one_run_is_singular(self):
+        self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2\n")
+        self.assertIn("1 run, very roughly", self.good("sweep", "s.ini", "--dry-run"))
+
+    def levels(self, options, ranks):
+        """Of `auto` along a curve, and of its runs alone."""
+        self.write("s.ini", options + f"ranks = {' '.join(map(str, ranks))}\n")
+        together = json.loads(self.good("sweep", "s.ini", "--dry-run", "--format", "json"))
+        alone = []
+        for each in ranks:
+            self.write("one.ini", options + f"ranks = {each}\n")
+            alone += json.loads(self.good("sweep", "one.ini", "--dry-run", "--format", "json"))
+        return [row["fidelity"] for row in together], [row["fidelity"] for row in alone]
+
+    def test_a_curve_has_the_coarsest_level_of_its_runs(self):
+        together, alone = self.levels("trace = resnet50-cpu\ndevice = v100\n", [8, 256])
+        self.assertEqual(alone, ["flow", "phase"])
+        self.assertEqual(together, ["phase", "phase"])
+
+    def test_a_smaller_run_may_need_the_coarser_level(self):
+        # `auto` picks two-ring on 8 x 16, and torus-ring, which has fewer flows, on 12 x 16.
+        options = "trace = resnet50-cpu\ndevice = v100\ntopology = torus:dimensions=2\nalgorithm = auto\n"
+        together, alone = self.levels(options, [128, 192])
+        self.assertEqual(alone, ["phase", "flow"])
+        self.assertEqual(together, ["phase", "phase"])
+
+    def test_a_curve_whose_largest_run_fails(self):
+        # 300 ranks have no place on a torus of 256.
+        self.write("s.ini", "trace = resnet50-cpu\ndevice = v100\ntopology = torus:dims=16x16\nranks = 8 256 300\n")
+        self.bad(2, "sweep", "s.ini", "--dry-run", says=["ranks=300", "256"])
+        result = self.tandem("sweep", "s.ini", "--format", "json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        rows = json.loads(result.stdout)
+        self.assertEqual([row["fidelity"] for row in rows], ["phase", "phase", "auto"])
+        self.assertEqual([row["error"] != "" for row in rows], [False, False, True])
+
     def test_options_that_vary_are_columns(self):
         self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2\nlink-latency = 1us 1ms\n")
         rows = json.loads(self.good("sweep", "s.ini", "--format", "json"))
@@ -95,6 +131,9 @@ class Sweep(program.Case):
                            ("rank = 2\n", ["'rank'", "'ranks'"]),
                            ("ranks = 2\nranks = 4\n", ["s.ini:2"]),
                            ("topology = star tree\n", ["topology=tree"]),
+                           ("topology = star torus:dims=4x,planes=2\n", ["topology=torus", "--topology", "'dims'"]),
+                           ("topology = star torus:dim=4x4\n", ["topology=torus", "no parameter 'dim'", "'dims'"]),
+                           ("fidelity = flow analytic\ncfg = network/optim:Lazy\n", ["fidelity=analytic", "--cfg"]),
                            ("trace = lenet5 no-such-trace\ndevice = v100\n", ["no-such-trace"]),
                            ("explain = maybe\n", ["--explain", "yes or no"]),
                            ("[cases]\n", ["s.ini:1", "[case NAME]"]),

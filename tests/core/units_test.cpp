@@ -5,6 +5,7 @@
 #include <concepts>
 
 #include "sim/core/error.hpp"
+#include "sim/core/text.hpp"
 
 namespace tandem {
 namespace {
@@ -70,6 +71,22 @@ TEST(Units, WholeNumbersNameTheirRange) {
   EXPECT_NE(message([] { return parse_integer("0", 1, 8, "'m'"); }).find("from 1 to 8"), std::string::npos);
   EXPECT_EQ(message([] { return parse_integer("x", INT64_MIN, INT64_MAX, "'m'"); }),
             "'m' is 'x': it must be a whole number");
+  EXPECT_EQ(message([] { return parse_integer("-1", 0, INT64_MAX, "'m'"); }),
+            "'m' is '-1': it must be a whole number, 0 or more");
+  EXPECT_EQ(message([] { return parse_integer("9223372036854775808", 0, INT64_MAX, "'m'"); }),
+            "'m' is '9223372036854775808': it is too large");
+  EXPECT_EQ(message([] { return parse_integer("2147483648", INT32_MIN, INT32_MAX, "'m'"); }),
+            "'m' is '2147483648': it is too large");
+  EXPECT_EQ(message([] { return parse_integer("", INT32_MIN, INT32_MAX, "'m'"); }),
+            "'m' is '': it must be a whole number");
+}
+
+TEST(Text, CountsInSingularAndPlural) {
+  EXPECT_EQ(counted(0, "run"), "0 runs");
+  EXPECT_EQ(counted(1, "run"), "1 run");
+  EXPECT_EQ(counted(999, "run"), "999 runs");
+  EXPECT_EQ(counted(2000, "rank"), "2,000 ranks");
+  EXPECT_EQ(counted(1048576, "rank"), "1,048,576 ranks");
 }
 
 TEST(Units, TextForPeople) {

@@ -192,7 +192,6 @@ TEST(Journal, GoesOnAfterALineThatWasNeverFinished) {
   write_bytes(path, whole.substr(0, cut));
   {
     Journal journal(path);
-    EXPECT_FALSE(journal.is_new());
     const auto content = journal.read();
     EXPECT_EQ(content.entries.size(), 5U);
     journal.resume(content);
