@@ -62,7 +62,7 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
 
 std::string counted(std::int64_t count, std::string_view noun) {
   auto digits = std::to_string(count);
-  for (auto at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  for (auto at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
   return fmt::format("{} {}{}", digits, noun, count == 1 ? "" : "s");
 }
 
