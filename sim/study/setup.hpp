@@ -28,7 +28,14 @@ struct Setup {
   Setup& operator=(const Setup&) = delete;
 };
 
+// A trace, or a built-in model without times, which a named --device can give it.
+[[nodiscard]] Trace load_trace_or_model(const RunConfig& config);
+[[nodiscard]] ComputeOptions compute_options(const RunConfig& config, const Trace& trace);
+[[nodiscard]] AlphaBetaOptions alpha_beta_options(const RunConfig& config);
+
 [[nodiscard]] std::unique_ptr<Setup> make_setup(const RunConfig& config);
+
+[[nodiscard]] std::int64_t samples_per_iteration(const RunConfig& config, const Setup& setup);
 
 // The same run with a part of the machine changed.
 struct Variation {
