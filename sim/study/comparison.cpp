@@ -32,7 +32,7 @@ RunConfig baseline_of(const RunConfig& config) {
 }  // namespace
 
 Fidelity level_for(const RunConfig& config, const Setup& setup) {
-  if (config.fidelity != "auto" || config.baseline_ranks <= config.cluster.ranks) return setup.fidelity;
+  if (asked_fidelity(config.fidelity) || config.baseline_ranks <= config.cluster.ranks) return setup.fidelity;
   return std::max(setup.fidelity,
                   with_context("the baseline", [&] { return make_setup(baseline_of(config)); })->fidelity);
 }
@@ -67,8 +67,6 @@ Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
   for (const auto& compute : steps.forward) sum += compute.duration;
   for (const auto& compute : steps.backward) sum += compute.duration;
   for (const auto& pause : steps.pauses) sum += pause.duration;
-  const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(config.algorithm);
-  const auto group = collective_group(*algorithm, *setup.cluster, setup.placement, steps.workers);
   std::map<std::int64_t, Seconds> known;  // one evaluation a size
   for (const auto& bucket : steps.buckets) {
     // Chunks follow each other: in all, the channels' whole shares.
@@ -78,9 +76,9 @@ Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
     if (is_new) {
       const auto choice = setup.lowered.choices.find(bytes.count());
       const auto& name = choice == setup.lowered.choices.end() ? config.algorithm : choice->second.picked();
-      const auto pieces = all_reduce_pieces(*Registry<CollectiveAlgorithm>::instance().make(name), group.shape, bytes,
-                                            config.channels, Bytes(0));
-      entry->second = alpha_beta_time(pieces, *setup.cluster, group.devices, alpha_beta_options(config));
+      const auto pieces = all_reduce_pieces(*Registry<CollectiveAlgorithm>::instance().make(name), setup.group.shape,
+                                            bytes, config.channels, Bytes(0));
+      entry->second = alpha_beta_time(pieces, *setup.cluster, setup.group.devices, alpha_beta_options(config));
     }
     sum += entry->second;
   }

@@ -20,11 +20,21 @@
 namespace tandem {
 namespace {
 
-// Those that run, without repetition: what `auto` picked, or what was asked for.
-std::string picked_algorithms(const RunConfig& config, const Setup& setup) {
+// Those that run: what `auto` picked, or what was asked for.
+std::set<std::string> picked_algorithms(const RunConfig& config, const Setup& setup) {
   std::set<std::string> picked;
   for (const auto& [bytes, choice] : setup.lowered.choices) picked.insert(choice.picked());
-  return picked.empty() ? config.algorithm : fmt::format("{}", fmt::join(picked, ", "));
+  if (picked.empty()) picked.insert(config.algorithm);
+  return picked;
+}
+
+std::vector<std::string> notes_on_algorithms(const RunConfig& config, const Setup& setup) {
+  std::vector<std::string> notes;
+  for (const auto& name : picked_algorithms(config, setup)) {
+    auto note = Registry<CollectiveAlgorithm>::instance().make(name)->note(setup.group.shape);
+    if (!note.empty()) notes.push_back(std::move(note));
+  }
+  return notes;
 }
 
 Breakdown mean_of(const std::vector<Breakdown>& ranks, int workers, int iterations) {
@@ -69,7 +79,7 @@ void add_identity(Record& row, const RunConfig& config, const Setup& setup) {
   text("sync", config.sync);
   text("gradients", config.gradients);
   text("algorithm", config.algorithm);
-  text("picked_algorithms", picked_algorithms(config, setup));
+  text("picked_algorithms", fmt::format("{}", fmt::join(picked_algorithms(config, setup), ", ")));
   row.push_back({"ports_per_device", "1", setup.cluster->ports_per_device()});
   row.push_back({"cost_per_device", "USD (assumed prices)", cost_of(*setup.cluster)});
   text("trace_hash", hash_text(trace_hash(setup.trace)));
@@ -154,6 +164,7 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
     sentences.push_back(
         "switches can add and multicast, at line rate and with as much memory as it takes (in-network)");
   }
+  for (const auto& note : notes_on_algorithms(config, setup)) sentences.push_back(note);
   for (const auto& [bytes, choice] : setup.lowered.choices) {
     sentences.push_back(fmt::format("'auto' picked {} for all-reduce of {}, by estimate: {}", choice.picked(),
                                     to_text(Bytes(bytes)), to_text(choice)));
@@ -171,13 +182,14 @@ std::vector<std::string> assumptions_of(const RunConfig& config, const Setup& se
 
 }  // namespace
 
-Prediction predict(const RunConfig& asked) {
+Prediction predict(const RunConfig& asked, const std::function<void(const Setup&)>& before_running) {
   const auto begin = std::chrono::steady_clock::now();
   auto config = asked;
   auto made = make_setup(config);
   config.fidelity = to_text(level_for(config, *made));  // for all that it is compared with, too
   if (config.fidelity != to_text(made->fidelity)) made = make_setup(config);
   const auto& setup = *made;
+  if (before_running) before_running(setup);
   Variation plain;
   plain.measure_saturation = config.details != Details::none || config.explain;
   plain.keep_spans = config.details == Details::full;

@@ -80,7 +80,7 @@ void use_classes(Setup& setup, const RunConfig& config, const TrainingSteps& ste
   if (setup.fidelity == Fidelity::phase && classes.first.size() > 1) return;
   setup.classes = std::move(classes);
   setup.lowered.program =
-      class_program(config.sync, steps, static_cast<int>(setup.classes.first.size()), setup.lowered.members);
+      class_program(config.sync, steps, static_cast<int>(setup.classes.first.size()), setup.group.devices);
 }
 
 std::vector<int> weights_of_classes(const Setup& setup) {
@@ -139,6 +139,7 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   auto machine = make_machine(config.cluster, config.placement, *algorithm);
   setup.cluster = std::move(machine.cluster);
   setup.placement = std::move(machine.placement);
+  setup.group = std::move(machine.group);
 
   PartitionOptions partition;
   partition.ranks = config.cluster.ranks;
@@ -159,12 +160,12 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   lowering.chunk = config.chunk;
   lowering.overheads = config.overheads;
   lowering.costs = alpha_beta_options(config);
-  setup.lowered = lower(*setup.compute, setup.plan, *setup.cluster, setup.placement, lowering);
+  setup.lowered = lower(*setup.compute, setup.plan, *setup.cluster, setup.group, lowering);
   const auto folded_steps = with_folded_collectives(setup.lowered.steps);
   const bool folds = may_fold(executor_options(config));
   setup.efforts = predicted_efforts(folded_steps);
   if (!folds) setup.efforts.phase = setup.efforts.flow;
-  setup.fidelity = fidelity_for(config.fidelity, setup.efforts, config.network);
+  setup.fidelity = fidelity_for(asked_fidelity(config.fidelity), setup.efforts, config.network);
   setup.slowdown = compute_slowdown(config.noise, config.cluster.ranks);
   use_classes(setup, config, folds || setup.fidelity == Fidelity::analytic ? folded_steps : setup.lowered.steps);
   return made;

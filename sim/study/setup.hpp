@@ -15,6 +15,7 @@ struct Setup {
   std::unique_ptr<ComputeModel> compute;  // refers to `trace`
   std::unique_ptr<Cluster> cluster;
   std::vector<DeviceId> placement;  // workers, then servers and switches (Machine)
+  CollectiveGroup group;            // of its collectives
   Plan plan;
   LoweredProgram lowered;
   Efforts efforts;
