@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sim/cli/output.hpp"
+#include "sim/cli/progress.hpp"
 #include "sim/cli/run_options.hpp"
 #include "sim/cli/subcommand.hpp"
 #include "sim/core/error.hpp"
@@ -58,7 +61,8 @@ CommandSpec collective_spec() {
       "The time of one collective alone for a range of sizes, as nccl-tests would measure it. A size is the larger of "
       "what a rank sends and receives. algbw is size / time; busbw is algbw x 2(n-1)/n for all-reduce, x 1 for "
       "broadcast and x (n-1)/n for the others. With failures, the healthy time is that of all ranks on the whole "
-      "network.";
+      "network. Where the fidelity is not flow, 'off flow' is how far it is off, with as many ranks or the largest "
+      "fraction of them that takes no time.";
   const std::string what = "What to measure";
   spec.options = {{"operation", "NAME", "all-reduce", operations_text(), what},
                   {"root", "RANK", "0", "of broadcast, gather and scatter", what},
@@ -82,7 +86,7 @@ CollectiveBenchOptions bench_options(const RunConfig& config) {
   options.reduce_rate = config.reduce_rate;
   options.copy_rate = config.copy_rate;
   options.network = config.network;
-  options.fidelity = config.fidelity;
+  options.fidelity = asked_fidelity(config.fidelity);
   return options;
 }
 
@@ -132,6 +136,7 @@ Record as_record(const CollectiveBenchOptions& options, const CollectivePoint& p
           {"busbw_bytes_per_s", "bytes/s", point.busbw.count()},
           {"alpha_beta_time_s", "s", point.alpha_beta.count()},
           {"fidelity", "1", to_text(point.fidelity)},
+          {"fidelity_error", "1", point.fidelity_error},
           {"simulated_flows", "1", point.flows},
           {"operation", "1", to_text(options.operation)},
           {"algorithm", "1", algorithm_of(options, point)}};
@@ -157,6 +162,19 @@ std::string picks(const std::vector<CollectivePoint>& points) {
   return text + aligned(rows, "  ", false);
 }
 
+std::string percent(double share) {
+  return std::isnan(share) ? "unknown" : fmt::format("{:.2g}", 100 * share);
+}
+
+// A line each, where an algorithm is not what its name says.
+std::string notes(const std::vector<CollectivePoint>& points) {
+  std::set<std::string> lines;
+  for (const auto& point : points) {
+    if (!point.note.empty()) lines.insert(point.note + "\n");
+  }
+  return fmt::format("{}", fmt::join(lines, ""));
+}
+
 // nccl-tests' order and units.
 std::string as_table(const CollectiveBenchOptions& options, const CollectiveBench& bench,
                      const std::vector<CollectivePoint>& points) {
@@ -165,6 +183,8 @@ std::string as_table(const CollectiveBenchOptions& options, const CollectiveBenc
       {"size (B)", "count (float)", "type", "time (us)", "algbw (GB/s)", "busbw (GB/s)", "alpha-beta (us)"}};
   const bool degraded = has_failures(options.cluster);
   if (degraded) rows.front().push_back("healthy (us)");
+  const auto fidelity = points.empty() ? Fidelity::flow : points.front().fidelity;
+  if (fidelity != Fidelity::flow) rows.front().push_back("off flow (%)");
   if (picked) rows.front().push_back("algorithm");
   for (const auto& point : points) {
     rows.push_back({fmt::format("{}", point.size.count()), fmt::format("{}", count_of(options, point.size)), "float",
@@ -172,13 +192,13 @@ std::string as_table(const CollectiveBenchOptions& options, const CollectiveBenc
                     fmt::format("{:.3f}", point.busbw.count() / 1e9),
                     fmt::format("{:.2f}", point.alpha_beta.count() * 1e6)});
     if (degraded) rows.back().push_back(fmt::format("{:.2f}", point.healthy.count() * 1e6));
+    if (fidelity != Fidelity::flow) rows.back().push_back(percent(point.fidelity_error));
     if (picked) rows.back().push_back(algorithm_of(options, point));
   }
-  const auto fidelity = points.empty() ? Fidelity::flow : points.front().fidelity;
   return fmt::format("{}, {}, {} ranks on {}{}\n", to_text(options.operation), options.algorithm, options.cluster.ranks,
                      bench.cluster().topology().instance(),
                      fidelity == Fidelity::flow ? "" : fmt::format("; fidelity {}", to_text(fidelity))) +
-         aligned(rows) + (picked ? picks(points) : "");
+         notes(points) + aligned(rows) + (picked ? picks(points) : "");
 }
 
 void print_json(const CollectiveBenchOptions& options, const std::vector<CollectivePoint>& points) {
@@ -189,6 +209,16 @@ void print_json(const CollectiveBenchOptions& options, const std::vector<Collect
     list.push_back(std::move(object));
   }
   print(list.dump(2) + "\n");
+}
+
+std::vector<CollectivePoint> run_all(CollectiveBench& bench, const std::vector<Bytes>& sizes) {
+  Progress progress("sizes");
+  std::vector<CollectivePoint> points;
+  for (const auto size : sizes) {
+    progress.show(static_cast<std::int64_t>(points.size()), static_cast<std::int64_t>(sizes.size()));
+    points.push_back(bench.run(size));
+  }
+  return points;
 }
 
 int collective_command(const std::vector<std::string>& arguments) {
@@ -202,8 +232,10 @@ int collective_command(const std::vector<std::string>& arguments) {
   if (line->has("output")) check_output(line->text("output"));
   CollectiveBench bench(options);
   bench.settle_fidelity(sizes);
-  std::vector<CollectivePoint> points;
-  for (const auto size : sizes) points.push_back(bench.run(size));
+  // The predicted cost of a level that `auto` picks needs no warning, and would take time to plan.
+  const bool may_be_long = options.fidelity || options.network.model != NetworkModelOptions::Model::alpha_beta;
+  if (may_be_long) warn(long_run_warning(options.fidelity, bench.efforts(sizes), options.network));
+  const auto points = run_all(bench, sizes);
   if (line->has("output")) {
     std::vector<RunRecord> runs;
     for (const auto& record : as_rows(options, points)) runs.push_back({record, {}});

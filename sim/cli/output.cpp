@@ -64,6 +64,10 @@ void flush_output() {
   if (std::ferror(stdout) != 0) throw input_error("cannot write to standard output");
 }
 
+void warn(const std::string& line) {
+  if (!line.empty()) fmt::print(stderr, "{}\n", line);
+}
+
 void print_records(Format format, const std::vector<Record>& records) {
   switch (format) {
     case Format::json:

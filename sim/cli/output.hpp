@@ -18,6 +18,8 @@ enum class Format { table, json, csv };
 // To standard output. Input error where it cannot be written.
 void print(const std::string& text);
 void flush_output();
+// A line on standard error; nothing where it is empty.
+void warn(const std::string& line);
 // As one JSON array, as CSV or as a table.
 void print_records(Format format, const std::vector<Record>& records);
 

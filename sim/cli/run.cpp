@@ -12,6 +12,7 @@
 #include "sim/results/text_table.hpp"
 #include "sim/study/choices.hpp"
 #include "sim/study/machine.hpp"
+#include "sim/study/setup.hpp"
 
 namespace tandem {
 namespace {
@@ -151,7 +152,10 @@ int run_command(const std::vector<std::string>& arguments) {
   const auto config = parse_run(given_run_options(*line));
   if (line->has("output")) check_output(line->text("output"));
 
-  const auto prediction = predict(config);
+  const auto prediction = predict(config, [&](const Setup& setup) {
+    const int simulations = config.explain ? 4 : 1;
+    warn(long_run_warning(asked_fidelity(config.fidelity), setup.efforts * simulations, config.network));
+  });
   if (line->has("output")) {
     write_results(line->text("output"), provenance(command_text("run", arguments), {config}),
                   {{prediction.row, prediction.details}});

@@ -85,14 +85,6 @@ std::vector<std::size_t> own_runs(const Assignment& task) {
   return own;
 }
 
-// Processor time of one simulation of this size: fitted by eye to rings of 64 to 4,096 ranks, good to a factor of 3.
-double run_time(const Effort& effort) {
-  constexpr double a_run = 0.05;
-  constexpr double a_flow = 3.3e-6;
-  constexpr double a_flow_beside_another = 4e-9;
-  return a_run + a_flow * effort.flows + a_flow_beside_another * effort.work;
-}
-
 std::string counted_runs(std::size_t count) {
   return counted(static_cast<std::int64_t>(count), "run");
 }

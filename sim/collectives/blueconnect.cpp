@@ -34,6 +34,9 @@ class BlueConnect final : public CollectiveAlgorithm {
   }
 
   [[nodiscard]] bool by_address() const override { return true; }
+  [[nodiscard]] std::string note(const GroupShape& shape) const override {
+    return shape.digits.size() == 1 ? one_level_note("blueconnect", exchange_in(shape.digits[0])) : "";
+  }
   [[nodiscard]] bool supports(CollectiveOperation operation) const override { return is_nested(operation); }
 
  protected:
@@ -49,8 +52,7 @@ class BlueConnect final : public CollectiveAlgorithm {
     std::vector<NestedDigit> digits;
     int stride = 1;
     for (const auto& digit : shape.digits) {
-      digits.push_back(
-          {digit.radix, stride, exchange_ == "native" ? native_exchange(digit) : exchange_from_text(exchange_)});
+      digits.push_back({digit.radix, stride, exchange_in(digit)});
       stride *= digit.radix;
     }
     if (rotate_ && !digits.empty()) {
@@ -63,6 +65,10 @@ class BlueConnect final : public CollectiveAlgorithm {
   }
 
  private:
+  [[nodiscard]] Exchange exchange_in(const Digit& digit) const {
+    return exchange_ == "native" ? native_exchange(digit) : exchange_from_text(exchange_);
+  }
+
   std::string exchange_;
   bool rotate_;
 };

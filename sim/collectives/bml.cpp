@@ -18,6 +18,9 @@ class Bml final : public CollectiveAlgorithm {
   explicit Bml(Exchange exchange) : exchange_(exchange) {}
 
   [[nodiscard]] bool by_address() const override { return true; }
+  [[nodiscard]] std::string note(const GroupShape& shape) const override {
+    return shape.digits.size() == 1 ? one_level_note("bml", exchange_) : "";
+  }
   [[nodiscard]] std::shared_ptr<const CollectiveSchedule> all_reduce(const GroupShape& shape,
                                                                      Bytes bytes) const override {
     if (shape.digits.empty() && shape.workers > 1) {

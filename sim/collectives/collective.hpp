@@ -104,6 +104,9 @@ class CollectiveAlgorithm {
     return operation == CollectiveOperation::all_reduce;
   }
 
+  // What it comes down to in a group that lacks the structure it is made for, as a sentence. Empty otherwise.
+  [[nodiscard]] virtual std::string note(const GroupShape&) const { return ""; }
+
   // The steps of an operation (operation.hpp) on buffers of `bytes` bytes; `root` is a member. Usage error where the
   // algorithm does not know the operation, or the shape does not allow it.
   [[nodiscard]] std::shared_ptr<const CollectiveSchedule> schedule(CollectiveOperation operation,

@@ -13,6 +13,10 @@ class Hierarchical final : public CollectiveAlgorithm {
   Hierarchical(Exchange intra, Exchange inter) : intra_(intra), inter_(inter) {}
 
   [[nodiscard]] bool supports(CollectiveOperation operation) const override { return is_nested(operation); }
+  [[nodiscard]] std::string note(const GroupShape& shape) const override {
+    if (shape.workers == 1 || (shape.node_size != 1 && shape.node_size != shape.workers)) return "";
+    return one_level_note("hierarchical", shape.node_size == 1 ? inter_ : intra_);
+  }
 
  protected:
   [[nodiscard]] std::shared_ptr<const CollectiveSchedule> steps_of(CollectiveOperation operation,

@@ -394,6 +394,11 @@ class Hrr final : public CollectiveAlgorithm {
   }
 
   [[nodiscard]] bool by_address() const override { return true; }
+  [[nodiscard]] std::string note(const GroupShape& shape) const override {
+    if (shape.digits.size() != 1) return "";
+    const auto cube = cube_of(shape.digits, shape.sides);
+    return one_level_note("hrr", cube.positions > 1 ? cube.module : exchange_of(shape.digits[0]));
+  }
   [[nodiscard]] std::shared_ptr<const CollectiveSchedule> all_reduce(const GroupShape& shape,
                                                                      Bytes bytes) const override {
     if (auto schedule = around_failures(shape, bytes)) return schedule;

@@ -131,6 +131,13 @@ Exchange exchange_from_text(const std::string& text) {
   throw usage_error(fmt::format("'{}' is not an exchange: known are ring, direct and halving", text));
 }
 
+std::string one_level_note(const std::string& algorithm, Exchange exchange) {
+  return fmt::format("{} has one level here, and is {}", algorithm,
+                     exchange == Exchange::ring     ? "a ring"
+                     : exchange == Exchange::direct ? "direct exchange"
+                                                    : "halving and doubling");
+}
+
 bool is_nested(CollectiveOperation operation) {
   return operation == CollectiveOperation::all_reduce || operation == CollectiveOperation::reduce_scatter ||
          operation == CollectiveOperation::all_gather;

@@ -19,6 +19,9 @@ enum class Exchange {
   halving  // log2 d steps, d a power of two (Rabenseifner; Thakur et al., IJHPCA 2005)
 };
 [[nodiscard]] Exchange exchange_from_text(const std::string& text);
+// CollectiveAlgorithm::note of an algorithm made for several levels that has one: "hrr has one level here, and is
+// direct exchange".
+[[nodiscard]] std::string one_level_note(const std::string& algorithm, Exchange exchange);
 
 struct NestedDigit {
   int radix = 2;

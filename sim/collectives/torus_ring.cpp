@@ -17,6 +17,9 @@ namespace {
 class TorusRing final : public CollectiveAlgorithm {
  public:
   [[nodiscard]] bool by_address() const override { return true; }
+  [[nodiscard]] std::string note(const GroupShape& shape) const override {
+    return shape.digits.size() == 1 ? "torus-ring has one dimension here, and is a ring both ways" : "";
+  }
   [[nodiscard]] std::shared_ptr<const CollectiveSchedule> all_reduce(const GroupShape& shape,
                                                                      Bytes bytes) const override {
     if (shape.digits.empty() && shape.workers > 1) {

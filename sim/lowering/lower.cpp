@@ -106,7 +106,8 @@ std::vector<GradientTensor> gradient_arrival(const Plan& plan) {
 }
 
 CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Cluster& cluster,
-                                 const std::vector<DeviceId>& placement, int workers) {
+                                 const std::vector<DeviceId>& placement, int workers,
+                                 std::shared_ptr<const SwitchTree> tree) {
   std::vector<Rank> order;
   for (int r = 0; r < workers; ++r) order.push_back(Rank{r});
   if (algorithm.by_address()) {
@@ -116,7 +117,7 @@ CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Clu
   for (const auto rank : order) devices.push_back(placement[rank.index()]);
   CollectiveGroup group;
   group.shape = group_shape(cluster, devices, cluster.options().devices_per_node);
-  if (algorithm.in_switches()) group.shape.tree = std::make_shared<SwitchTree>(switch_tree(cluster, devices));
+  group.shape.tree = std::move(tree);
   const int servers = static_cast<int>(placement.size()) - workers;
   if (!algorithm.by_address()) {
     group.ranks = RankSet::range(0, workers + servers);
@@ -140,17 +141,16 @@ std::unique_ptr<Program> class_program(const std::string& sync, TrainingSteps st
 }
 
 LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
-                     const std::vector<DeviceId>& placement, const LoweringOptions& options) {
+                     const CollectiveGroup& group, const LoweringOptions& options) {
   const auto schedule = Registry<GradientSchedule>::instance().make(
       options.gradients, {options.first_iteration, recorded_buckets(compute.trace())});
   const auto algorithm = Registry<CollectiveAlgorithm>::instance().make(options.algorithm);
   const auto sync = Registry<SyncStrategy>::instance().make(options.sync);
-  const auto group = collective_group(*algorithm, cluster, placement, plan.ranks);
 
   LoweredProgram lowered;
   auto& steps = lowered.steps;
   steps.workers = plan.ranks;
-  steps.servers = static_cast<int>(placement.size()) - plan.ranks;
+  steps.servers = static_cast<int>(group.devices.size()) - plan.ranks;
   steps.group = group.ranks;
   steps.iterations = options.iterations;
   std::vector<std::int32_t> gradient_ready;
@@ -169,7 +169,6 @@ LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluste
     throw input_error(fmt::format("the trace of {} has no backward times", compute.trace().model));
   }
   lowered.program = sync->program(steps);
-  lowered.members = group.devices;
   return lowered;
 }
 

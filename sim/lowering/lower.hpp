@@ -32,7 +32,6 @@ struct LoweredProgram {
   std::vector<GradientBucket> buckets;
   std::vector<GradientTensor> arrival;
   TrainingSteps steps;
-  std::vector<DeviceId> members;  // of the collectives, in their order
   // By the bytes of a bucket, where the algorithm leaves the work to another.
   std::map<std::int64_t, CollectiveChoice> choices;
 };
@@ -41,15 +40,6 @@ struct LoweredProgram {
 // reverse order of declaration.
 [[nodiscard]] std::vector<GradientTensor> gradient_arrival(const Plan& plan);
 
-// `placement[r]` is the device of rank r, dedicated servers and switches that are members after the workers.
-[[nodiscard]] LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
-                                   const std::vector<DeviceId>& placement, const LoweringOptions& options);
-
-// The program of the same steps in which each class of equal workers is one rank: `classes` of them, and collectives
-// among all `members` devices. For groups without dedicated servers.
-[[nodiscard]] std::unique_ptr<Program> class_program(const std::string& sync, TrainingSteps steps, int classes,
-                                                     std::vector<DeviceId> members);
-
 // The members of a collective over all workers in the order that the algorithm wants, servers and switches last, and
 // its shape.
 struct CollectiveGroup {
@@ -57,7 +47,19 @@ struct CollectiveGroup {
   GroupShape shape;
   std::vector<DeviceId> devices;  // of the members
 };
+
+// `placement[r]` is the device of rank r, dedicated servers and switches that are members after the workers; `tree` is
+// that of the switches.
 [[nodiscard]] CollectiveGroup collective_group(const CollectiveAlgorithm& algorithm, const Cluster& cluster,
-                                               const std::vector<DeviceId>& placement, int workers);
+                                               const std::vector<DeviceId>& placement, int workers,
+                                               std::shared_ptr<const SwitchTree> tree = nullptr);
+
+[[nodiscard]] LoweredProgram lower(const ComputeModel& compute, const Plan& plan, const Cluster& cluster,
+                                   const CollectiveGroup& group, const LoweringOptions& options);
+
+// The program of the same steps in which each class of equal workers is one rank: `classes` of them, and collectives
+// among all `members` devices. For groups without dedicated servers.
+[[nodiscard]] std::unique_ptr<Program> class_program(const std::string& sync, TrainingSteps steps, int classes,
+                                                     std::vector<DeviceId> members);
 
 }  // namespace tandem

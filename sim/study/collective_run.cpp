@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "sim/core/error.hpp"
 #include "sim/estimate/alpha_beta.hpp"
@@ -30,6 +31,14 @@ CollectiveBenchOptions without_failures(CollectiveBenchOptions options) {
   return options;
 }
 
+CollectiveBenchOptions fewer_ranks(CollectiveBenchOptions options, int ranks) {
+  options.cluster = without_failures(std::move(options.cluster));
+  options.cluster.ranks = ranks;
+  options.cluster.overrides_must_match = false;  // a smaller network may not have those links
+  options.root = std::min(options.root, ranks - 1);
+  return options;
+}
+
 }  // namespace
 
 CollectiveBench::CollectiveBench(const CollectiveBenchOptions& options)
@@ -38,7 +47,7 @@ CollectiveBench::CollectiveBench(const CollectiveBenchOptions& options)
   auto machine = make_machine(options.cluster, options.placement, *algorithm_);
   cluster_ = std::move(machine.cluster);
   placement_ = std::move(machine.placement);
-  group_ = collective_group(*algorithm_, *cluster_, placement_, workers);
+  group_ = std::move(machine.group);
   if (options.root < 0 || options.root >= workers) {
     throw usage_error(fmt::format("the root is rank {}: it must be one of 0 to {}", options.root, workers - 1));
   }
@@ -66,46 +75,98 @@ Efforts CollectiveBench::efforts(const std::vector<CollectivePiece>& pieces) con
   return efforts;
 }
 
-void CollectiveBench::settle_fidelity(const std::vector<Bytes>& sizes) {
-  if (options_.fidelity != "auto") return;
-  auto coarsest = Fidelity::flow;
-  for (const auto size : sizes)
-    coarsest = std::max(coarsest, fidelity_for("auto", efforts(plan(size).pieces), options_.network));
-  options_.fidelity = to_text(coarsest);
-  if (healthy_) healthy_->options_.fidelity = options_.fidelity;  // one level on both sides of a comparison
+Efforts CollectiveBench::efforts(const std::vector<Bytes>& sizes) const {
+  Efforts sum;
+  for (const auto size : sizes) sum += efforts(plan(size).pieces);
+  return sum;
 }
 
-CollectivePoint CollectiveBench::run(Bytes size) const {
-  auto planned = plan(size);
-  const auto& name = planned.choice ? planned.choice->picked() : options_.algorithm;
+void CollectiveBench::settle_fidelity(const std::vector<Bytes>& sizes) {
+  if (options_.fidelity) return;
+  auto coarsest = Fidelity::flow;
+  for (const auto size : sizes) coarsest = std::max(coarsest, level_of(plan(size).pieces));
+  options_.fidelity = coarsest;
+  if (healthy_) healthy_->options_.fidelity = coarsest;  // one level on both sides of a comparison
+}
 
+Fidelity CollectiveBench::level_of(const std::vector<CollectivePiece>& pieces) const {
+  return options_.fidelity ? *options_.fidelity : fidelity_for({}, efforts(pieces), options_.network);
+}
+
+RunResult CollectiveBench::simulate(const std::vector<CollectivePiece>& pieces, Fidelity level) const {
   Op op;
   op.kind = Op::Kind::collective;
-  op.name = fmt::format("{} {}", to_text(options_.operation), to_text(size));
+  op.name = to_text(options_.operation);
   op.ranks = group_.ranks;
-  op.pieces = std::move(planned.pieces);
-  const auto fidelity =
-      fidelity_for(options_.fidelity, options_.fidelity == "auto" ? efforts(op.pieces) : Efforts{}, options_.network);
+  op.pieces = pieces;
   StaticProgram program(static_cast<int>(placement_.size()),
                         {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}}, {op});
   RunOptions run_options;
   run_options.network = options_.network;
-  run_options.fidelity = fidelity;
-  const auto result =
-      tandem::run({{&program, placement_, Seconds{}, executor_options(options_), {}}}, *cluster_, run_options);
+  run_options.fidelity = level;
+  return tandem::run({{&program, placement_, Seconds{}, executor_options(options_), {}}}, *cluster_, run_options);
+}
+
+Seconds CollectiveBench::time_of(Bytes size) const {
+  const auto pieces = plan(size).pieces;
+  return simulate(pieces, level_of(pieces)).jobs.at(0).makespan;
+}
+
+const CollectiveBench* CollectiveBench::with_ranks(int ranks) {
+  if (ranks == options_.cluster.ranks && !has_failures(options_.cluster)) return this;
+  const auto [entry, is_new] = smaller_.try_emplace(ranks);
+  if (is_new) {
+    try {
+      entry->second = std::make_unique<CollectiveBench>(fewer_ranks(options_, ranks));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+    }
+  }
+  return entry->second.get();
+}
+
+// `algorithm` does the work: what `auto` picked for all ranks is what is judged.
+double CollectiveBench::fidelity_error(Bytes size, const CollectiveAlgorithm& algorithm, Fidelity level) {
+  if (level == Fidelity::flow || options_.cluster.ranks == 1) return 0;
+  // Halves rounded down: powers of two have no remainders, which are what some algorithms are slow at.
+  for (int ranks = options_.cluster.ranks; ranks >= 2; ranks /= 2) {
+    if (!is_small({ranks - 1.0, 0})) continue;  // all but one send something: nothing to build a cluster for
+    const auto* bench = with_ranks(ranks);
+    if (bench == nullptr) continue;
+    try {
+      const auto pieces = collective_pieces(algorithm, bench->request(size));
+      if (!is_small(bench->efforts(pieces).flow)) continue;
+      const auto flow = bench->simulate(pieces, Fidelity::flow).jobs.at(0).makespan;
+      const auto time = bench->simulate(pieces, level).jobs.at(0).makespan;
+      return time == flow ? 0 : std::abs(time / flow - 1);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+    }
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+CollectivePoint CollectiveBench::run(Bytes size) {
+  auto planned = plan(size);
+  const auto worker =
+      planned.choice ? Registry<CollectiveAlgorithm>::instance().make(planned.choice->picked()) : nullptr;
+  const auto& algorithm = worker ? *worker : *algorithm_;
+  const auto level = level_of(planned.pieces);
+  const auto result = simulate(planned.pieces, level);
 
   CollectivePoint point;
   point.size = size;
   point.time = result.jobs.at(0).makespan;
-  point.healthy = healthy_ ? healthy_->run(size).time : point.time;
+  point.healthy = healthy_ ? healthy_->time_of(size) : point.time;
   auto whole = request(size);
   whole.chunk = Bytes(0);
-  point.alpha_beta = alpha_beta_time(collective_pieces(*Registry<CollectiveAlgorithm>::instance().make(name), whole),
-                                     *cluster_, group_.devices, costs());
+  point.alpha_beta = alpha_beta_time(collective_pieces(algorithm, whole), *cluster_, group_.devices, costs());
   if (point.time > Seconds{}) point.algbw = size / point.time;
   point.busbw = point.algbw * busbw_factor(options_.operation, options_.cluster.ranks);
   point.flows = result.flows;
-  point.fidelity = fidelity;
+  point.fidelity = level;
+  point.fidelity_error = fidelity_error(size, algorithm, level);
+  point.note = algorithm.note(group_.shape);
   point.choice = std::move(planned.choice);
   return point;
 }

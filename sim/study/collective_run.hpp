@@ -1,6 +1,7 @@
 // One collective alone, as a benchmark such as nccl-tests would measure it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,7 +25,7 @@ struct CollectiveBenchOptions {
   BytesPerSecond reduce_rate{};  // 0: free
   BytesPerSecond copy_rate{};    // 0: free
   NetworkModelOptions network;
-  std::string fidelity = "auto";  // or flow, phase, analytic
+  std::optional<Fidelity> fidelity;  // nothing: `auto`
 };
 
 struct CollectivePoint {
@@ -36,6 +37,10 @@ struct CollectivePoint {
   BytesPerSecond busbw{};  // algbw x busbw_factor
   std::int64_t flows = 0;
   Fidelity fidelity = Fidelity::flow;
+  // How far the level is from flow, for the largest number of ranks, this one or a fraction of it, whose flows take no
+  // time to speak of. 0 at flow; not a number where there is no such number.
+  double fidelity_error = 0;
+  std::string note;                        // CollectiveAlgorithm::note of the algorithm that does the work
   std::optional<CollectiveChoice> choice;  // where the algorithm is `auto`
 };
 
@@ -48,9 +53,11 @@ class CollectiveBench {
  public:
   explicit CollectiveBench(const CollectiveBenchOptions& options);  // usage errors
 
-  [[nodiscard]] CollectivePoint run(Bytes size) const;
+  [[nodiscard]] CollectivePoint run(Bytes size);
   // Settles `auto` fidelity on a level at which all sizes fit: one level along a curve.
   void settle_fidelity(const std::vector<Bytes>& sizes);
+  // What these sizes will cost, all together.
+  [[nodiscard]] Efforts efforts(const std::vector<Bytes>& sizes) const;
   [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
 
  private:
@@ -58,13 +65,20 @@ class CollectiveBench {
   [[nodiscard]] AlphaBetaOptions costs() const;
   [[nodiscard]] PlannedCollective plan(Bytes size) const;
   [[nodiscard]] Efforts efforts(const std::vector<CollectivePiece>& pieces) const;
+  [[nodiscard]] Fidelity level_of(const std::vector<CollectivePiece>& pieces) const;
+  [[nodiscard]] RunResult simulate(const std::vector<CollectivePiece>& pieces, Fidelity level) const;
+  [[nodiscard]] Seconds time_of(Bytes size) const;
+  [[nodiscard]] double fidelity_error(Bytes size, const CollectiveAlgorithm& algorithm, Fidelity level);
+  // The same machine with this many ranks, before anything failed; nothing where there is no such machine.
+  [[nodiscard]] const CollectiveBench* with_ranks(int ranks);
 
   CollectiveBenchOptions options_;
   std::unique_ptr<CollectiveAlgorithm> algorithm_;
   std::unique_ptr<Cluster> cluster_;
   std::vector<DeviceId> placement_;  // workers, then servers and switches (Machine)
   CollectiveGroup group_;
-  std::unique_ptr<CollectiveBench> healthy_;  // where something has failed
+  std::unique_ptr<CollectiveBench> healthy_;                 // where something has failed
+  std::map<int, std::unique_ptr<CollectiveBench>> smaller_;  // with_ranks, once built
 };
 
 // first, first x factor, ... up to and with `last` where it is met.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,10 +40,20 @@ struct Efforts {
 // What SimGrid has to do at a level: nothing at the analytic one.
 [[nodiscard]] Effort effort_at(Fidelity fidelity, const Efforts& efforts);
 
-// The finest level whose predicted flows fit a constant. `text` is an option's: auto, or a level that is meant. Network
-// models other than alpha-beta have flow only.
-[[nodiscard]] Fidelity fidelity_for(const std::string& text, const Efforts& efforts, const NetworkModelOptions& model);
+// What an option's text asks for: a level, or nothing where it is `auto`.
+[[nodiscard]] std::optional<Fidelity> asked_fidelity(const std::string& text);
+// What was asked for, or else the finest level whose predicted flows fit a constant. Network models other than
+// alpha-beta have flow only.
+[[nodiscard]] Fidelity fidelity_for(std::optional<Fidelity> asked, const Efforts& efforts,
+                                    const NetworkModelOptions& model);
+
 // Whether simulating takes no more than about a tenth of a second.
 [[nodiscard]] bool is_small(const Effort& effort);
+// Processor seconds of one simulation: fitted by eye to rings of 64 to 4,096 ranks, good to a factor of 3.
+[[nodiscard]] double run_time(const Effort& effort);
+// A line for the user where a level that was asked for, or a network model that has no other, takes more than about
+// half a minute: how large it is, and what is quicker. Empty otherwise.
+[[nodiscard]] std::string long_run_warning(std::optional<Fidelity> asked, const Efforts& efforts,
+                                           const NetworkModelOptions& model);
 
 }  // namespace tandem

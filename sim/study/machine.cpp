@@ -22,11 +22,12 @@ Machine make_machine(const ClusterOptions& options, const std::string& placement
       machine.placement.push_back(all[rank]);
     }
   }
+  std::shared_ptr<const SwitchTree> tree;
   if (algorithm.in_switches()) {
-    for (const int vertex : switch_tree(*machine.cluster, machine.placement).switches) {
-      machine.placement.push_back(DeviceId{vertex});
-    }
+    tree = std::make_shared<SwitchTree>(switch_tree(*machine.cluster, machine.placement));
+    for (const int vertex : tree->switches) machine.placement.push_back(DeviceId{vertex});
   }
+  machine.group = collective_group(algorithm, *machine.cluster, machine.placement, options.ranks, std::move(tree));
   return machine;
 }
 

@@ -7,6 +7,7 @@
 
 #include "platforms/cluster.hpp"
 #include "sim/collectives/collective.hpp"
+#include "sim/lowering/lower.hpp"
 
 namespace tandem {
 
@@ -14,6 +15,7 @@ struct Machine {
   std::unique_ptr<Cluster> cluster;
   // Workers, then what the algorithm has besides: dedicated servers, or switches by their vertices.
   std::vector<DeviceId> placement;
+  CollectiveGroup group;  // all of them, as members
 };
 
 // Ranks that have failed are placed like all others and then taken out with their devices, so that the others stay

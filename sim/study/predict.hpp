@@ -1,6 +1,7 @@
 // One prediction: a trace on a cluster under chosen algorithms -> the iteration time, where it goes, and why.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -79,7 +80,9 @@ struct Prediction {
 };
 
 // Errors are of kind usage (impossible choices), input (bad trace) or model (no answer).
-[[nodiscard]] Prediction predict(const RunConfig& config);
+// `before_running` is told what is about to be simulated.
+struct Setup;
+[[nodiscard]] Prediction predict(const RunConfig& config, const std::function<void(const Setup&)>& before_running = {});
 
 // The value of a field of the row. Internal error where there is none.
 [[nodiscard]] double number(const Record& row, const std::string& name);

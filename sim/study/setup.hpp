@@ -15,6 +15,7 @@ struct Setup {
   std::unique_ptr<ComputeModel> compute;  // refers to `trace`
   std::unique_ptr<Cluster> cluster;
   std::vector<DeviceId> placement;  // workers, then servers and switches (Machine)
+  CollectiveGroup group;            // of its collectives
   Plan plan;
   LoweredProgram lowered;
   Efforts efforts;
@@ -28,7 +29,14 @@ struct Setup {
   Setup& operator=(const Setup&) = delete;
 };
 
+// A trace, or a built-in model without times, which a named --device can give it.
+[[nodiscard]] Trace load_trace_or_model(const RunConfig& config);
+[[nodiscard]] ComputeOptions compute_options(const RunConfig& config, const Trace& trace);
+[[nodiscard]] AlphaBetaOptions alpha_beta_options(const RunConfig& config);
+
 [[nodiscard]] std::unique_ptr<Setup> make_setup(const RunConfig& config);
+
+[[nodiscard]] std::int64_t samples_per_iteration(const RunConfig& config, const Setup& setup);
 
 // The same run with a part of the machine changed.
 struct Variation {
