@@ -2,6 +2,9 @@
 
 import csv
 import io
+import os
+import signal
+import subprocess
 
 import h5py
 
@@ -131,6 +134,52 @@ class Collective(program.Case):
             self.assertIn("rail switch (*;2)", file.attrs["option_failure"].decode())
         lost = self.good_json(*options, "--failure", "rank:5")[0]
         self.assertEqual(lost["healthy_time_s"], healthy[0]["time_s"])
+
+    def test_coarser_levels_say_how_far_off_they_are(self):
+        options = ["collective", "--topology", "mesh-rail-cube", "--ranks", "24", "--algorithm", "halving-doubling",
+                   "-b", "1MiB", "-e", "2MiB"]
+        flow = self.good_json(*options)
+        self.assertEqual([row["fidelity_error"] for row in flow], [0, 0])
+        self.assertNotIn("off flow", self.good(*options))
+        options += ["--fidelity", "analytic"]
+        rows = self.good_json(*options)
+        for row, exact in zip(rows, flow):
+            self.assertGreater(row["fidelity_error"], 0.01)
+            self.assertAlmostEqual(row["fidelity_error"], abs(row["time_s"] / exact["time_s"] - 1))
+        lines = self.good(*options).splitlines()
+        self.assertIn("off flow (%)", lines[1])
+        self.assertEqual(lines[2].split()[-1], f"{100 * rows[0]['fidelity_error']:.2g}")
+        table = list(csv.DictReader(io.StringIO(self.good(*options, "--format", "csv", "--output", "c.h5"))))
+        self.assertEqual([float(row["fidelity_error"]) for row in table], [row["fidelity_error"] for row in rows])
+        with h5py.File(self.path / "c.h5") as file:
+            self.assertEqual(list(file["runs/fidelity_error"]), [row["fidelity_error"] for row in rows])
+
+    def test_an_algorithm_of_levels_says_where_it_has_one(self):
+        note = "hrr has one level here, and is direct exchange"
+        size = ["-b", "1MiB", "-e", "1MiB"]
+        self.assertEqual(self.good("collective", "--ranks", "8", "--algorithm", "hrr", *size).splitlines()[1], note)
+        run = ["run", *program.FAST, "--algorithm", "hrr"]
+        self.assertIn(note, self.good_json(*run)["assumptions"])
+        cube = ["--topology", "mesh-rail-cube:m=2,n=2"]
+        self.assertNotIn(note, self.good_json(*run, *cube)["assumptions"])
+        self.assertNotIn("one level", self.good("collective", "--ranks", "4", "--algorithm", "hrr", *size, *cube))
+
+    def test_a_long_run_is_said_before_it_begins(self):
+        long = ["collective", "--ranks", "4096", "-b", "1MiB", "-e", "1MiB", "--fidelity", "flow"]
+        run = ["run", "--trace", "resnet50", "--device", "v100", "--ranks", "1024", "--gradients", "per-layer",
+               "--fidelity", "flow"]
+        for command in (long, run):
+            process = subprocess.Popen([program.TANDEM, *command], cwd=self.path, stderr=subprocess.PIPE,
+                                       stdout=subprocess.DEVNULL, text=True, start_new_session=True)
+            with process:
+                try:
+                    line = process.stderr.readline()
+                finally:
+                    os.killpg(process.pid, signal.SIGTERM)  # the simulation is a process of its own
+            self.assertIn("very roughly", line)
+            self.assertIn("--fidelity phase or auto is quicker", line)
+        self.assertEqual(self.tandem("collective", "--ranks", "8", "-b", "1MiB", "-e", "1MiB", "--fidelity",
+                                     "flow").stderr, "")
 
     def test_switches_that_reduce(self):
         options = ["collective", "--topology", "star", "--ranks", "8", "-b", "64MiB", "-e", "64MiB",

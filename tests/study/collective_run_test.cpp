@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -86,6 +87,110 @@ TEST(CollectiveBench, TheRootIsARankWhateverTheOrderOfMembers) {
   }
   options.root = 8;
   EXPECT_THROW((void)CollectiveBench(options), Error);
+}
+
+// Of members that take part in the same steps, some meet messages of another step and some do not, which the analytic
+// level does not tell apart.
+CollectiveBenchOptions out_of_step() {
+  CollectiveBenchOptions options;
+  options.cluster.topology = "mesh-rail-cube";
+  options.cluster.ranks = 24;
+  options.algorithm = "halving-doubling";
+  return options;
+}
+
+CollectiveBenchOptions ring_of(int ranks) {
+  CollectiveBenchOptions options;
+  options.cluster.topology = "leaf-spine:down=4,oversubscription=4";
+  options.cluster.ranks = ranks;
+  options.algorithm = "ring";
+  options.fidelity = Fidelity::analytic;
+  return options;
+}
+
+TEST(CollectiveBench, FidelityErrorIsTheDistanceToFlowWhereThatIsSmall) {
+  auto options = out_of_step();
+  options.fidelity = Fidelity::flow;
+  const auto flow = CollectiveBench(options).run(Bytes(1'000'000));
+  EXPECT_EQ(flow.fidelity_error, 0);
+  options.fidelity = Fidelity::analytic;
+  const auto point = CollectiveBench(options).run(Bytes(1'000'000));
+  EXPECT_GT(point.fidelity_error, 0.01) << "the case tells nothing";
+  EXPECT_NEAR(point.fidelity_error, std::abs(point.time / flow.time - 1), 1e-12);
+}
+
+// Its own flows are too many: the largest fraction whose flows are few is looked at, for every size.
+TEST(CollectiveBench, FidelityErrorOfManyRanksIsThatOfAFraction) {
+  CollectiveBench bench(ring_of(20 * 32 + 1));
+  CollectiveBench few(ring_of(20 * 2));
+  for (const std::int64_t size : {1'000'000, 4096}) {
+    EXPECT_EQ(bench.run(Bytes(size)).fidelity_error, few.run(Bytes(size)).fidelity_error) << size;
+  }
+  EXPECT_GT(bench.run(Bytes(4096)).time, few.run(Bytes(4096)).time);
+}
+
+// The smaller machine is one before anything failed: the lost rank is not among its ranks.
+TEST(CollectiveBench, FidelityErrorIsKnownWhereARankIsLost) {
+  CollectiveBenchOptions options;
+  options.cluster.ranks = 299;
+  options.cluster.lost_ranks = {299};
+  options.fidelity = Fidelity::phase;
+  EXPECT_LT(CollectiveBench(options).run(Bytes(1'000'000)).fidelity_error, 1e-6);
+}
+
+std::string note_of(const std::string& algorithm, const std::string& topology, int ranks) {
+  CollectiveBenchOptions options;
+  options.cluster.topology = topology;
+  options.cluster.ranks = ranks;
+  options.algorithm = algorithm;
+  const auto point = CollectiveBench(options).run(Bytes(1'000'000));
+  // What a note says an algorithm is runs as that does.
+  for (const auto& [text, plain] : {std::pair{"direct exchange", "direct"}, std::pair{"is a ring", "ring"},
+                                    std::pair{"halving and doubling", "halving-doubling"}}) {
+    if (!point.note.ends_with(text)) continue;
+    options.algorithm = plain;
+    EXPECT_NEAR(CollectiveBench(options).run(Bytes(1'000'000)).time / point.time, 1, 1e-9) << point.note;
+  }
+  return point.note;
+}
+
+TEST(Notes, AlgorithmsOfSeveralLevelsSayWhereTheyHaveOne) {
+  EXPECT_EQ(note_of("hrr", "star", 8), "hrr has one level here, and is direct exchange");
+  EXPECT_EQ(note_of("bml", "star", 8), "bml has one level here, and is direct exchange");
+  EXPECT_EQ(note_of("blueconnect", "star", 8), "blueconnect has one level here, and is halving and doubling");
+  EXPECT_EQ(note_of("blueconnect", "star", 6), "blueconnect has one level here, and is a ring");
+  EXPECT_EQ(note_of("blueconnect", "full-mesh", 6), "blueconnect has one level here, and is direct exchange");
+  EXPECT_EQ(note_of("hierarchical", "star", 8), "hierarchical has one level here, and is a ring");
+  EXPECT_EQ(note_of("torus-ring", "star", 8), "torus-ring has one dimension here, and is a ring both ways");
+  EXPECT_EQ(note_of("auto:among=hrr", "star", 8), "hrr has one level here, and is direct exchange");
+}
+
+TEST(Notes, NothingIsSaidWhereThereAreLevels) {
+  EXPECT_EQ(note_of("hrr", "mesh-rail-cube:m=4,n=4", 16), "");
+  EXPECT_EQ(note_of("blueconnect", "torus:dims=4x4", 16), "");
+  EXPECT_EQ(note_of("bml", "torus:dims=4x4", 16), "");
+  EXPECT_EQ(note_of("torus-ring", "torus:dims=4x4", 16), "");
+  for (const auto* algorithm : {"ring", "direct", "hrr", "blueconnect"}) EXPECT_EQ(note_of(algorithm, "star", 1), "");
+}
+
+TEST(LongRuns, AreSaidWhereTheUserAskedForThem) {
+  const NetworkModelOptions plain;
+  const Efforts ring{{3.4e7, 1.4e11}, {16e3, 6.7e7}};
+  const auto text = long_run_warning(Fidelity::flow, ring, plain);
+  EXPECT_NE(text.find("3.4e+07 flows"), std::string::npos) << text;
+  EXPECT_NE(text.find("11 min"), std::string::npos) << text;
+  EXPECT_NE(text.find("--fidelity phase or auto"), std::string::npos) << text;
+  const Efforts direct{{3.4e7, 1.4e11}, {3.4e7, 1.4e11}};
+  EXPECT_NE(long_run_warning(Fidelity::flow, direct, plain).find("--fidelity analytic or auto"), std::string::npos);
+  EXPECT_NE(long_run_warning(Fidelity::phase, direct, plain).find("--fidelity analytic or auto"), std::string::npos);
+  EXPECT_EQ(long_run_warning(Fidelity::phase, ring, plain), "");
+  EXPECT_EQ(long_run_warning(Fidelity::analytic, direct, plain), "");
+  EXPECT_EQ(long_run_warning({}, direct, plain), "") << "auto takes what is quick";
+  NetworkModelOptions tcp;
+  tcp.model = NetworkModelOptions::Model::lv08;
+  const auto only = long_run_warning({}, ring, tcp);
+  EXPECT_NE(only.find("11 min"), std::string::npos) << only;
+  EXPECT_EQ(only.find("--fidelity"), std::string::npos) << "there is no other level";
 }
 
 struct AutoCase {
