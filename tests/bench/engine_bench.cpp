@@ -94,9 +94,9 @@ void PredictResNet50AtLevel(benchmark::State& state) {
 BENCHMARK(PredictResNet50AtLevel)
     ->ArgNames({"ranks", "level"})
     ->Args({512, static_cast<int>(Fidelity::phase)})
-    ->Args({4096, static_cast<int>(Fidelity::phase)})
+    ->Args({1024, static_cast<int>(Fidelity::phase)})
     ->Args({4096, static_cast<int>(Fidelity::analytic)})
-    ->Args({65536, static_cast<int>(Fidelity::analytic)})
+    ->Args({16384, static_cast<int>(Fidelity::analytic)})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
