@@ -42,8 +42,8 @@ def main():
             time.plot(compute["ranks"], 1e3 * compute["compute_time_s"], ":", color="grey", label="compute alone")
             efficiency.set(xscale="log", xlabel="ranks", ylabel="scaling efficiency (%)", ylim=(0, 105),
                            title=f"{model}, {scaling} scaling")
-            time.set(xscale="log", yscale="log", xlabel="ranks", ylabel="iteration (ms)",
-                     title=f"{model}, {scaling} scaling")
+            time.set(xscale="log", yscale="log" if scaling == "strong" else "linear", xlabel="ranks",
+                     ylabel="iteration (ms)", title=f"{model}, {scaling} scaling")
             for axes in (efficiency, time):
                 axes.grid(alpha=0.3)
     all_axes[0][0].legend(fontsize=8)
