@@ -110,6 +110,7 @@ void AnalyticNetwork::share() {
       each(*active, [&](const Share& link, double) { full = full || link.free <= link.wanted * level * (1 + 1e-12); });
       (full ? stopped : others).push_back(active);
     }
+    if (stopped.empty()) break;  // what is left of a link is a rounding error
     for (auto* active : stopped) {
       active->rate = level;
       each(*active, [&](Share& link, double share) {

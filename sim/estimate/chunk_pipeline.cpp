@@ -1,7 +1,6 @@
 #include "sim/estimate/chunk_pipeline.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <map>
 #include <queue>
@@ -16,8 +15,6 @@ class Pipeline {
  public:
   Pipeline(const PipelinedCollective& collective, int most_chunks)
       : collective_(collective), bandwidths_(collective.bandwidths) {
-    receivers_ = static_cast<int>(bandwidths_.size());
-    bandwidths_.push_back(1);
     remaining_.resize(bandwidths_.size());
     weights_.resize(bandwidths_.size());
     for (const auto& channel : collective.channels) add_channel(channel, std::min(channel.chunks, most_chunks));
@@ -66,7 +63,7 @@ class Pipeline {
     int moving = 0;  // kinds of its messages
     std::vector<int> followers;
   };
-  // Messages of one kind of a task, or what its receivers do.
+  // Messages of one kind of a task.
   struct Moving {
     int task = 0;
     int kind = 0;  // tells what moves, without the chunk
@@ -83,10 +80,9 @@ class Pipeline {
     chunk_ends_.resize(std::max(chunk_ends_.size(), index(chunks)));
     std::vector<int> first_kinds;
     for (const auto& step : channel.steps) {
-      first_kinds.push_back(static_cast<int>(receiving_.size()));
-      // Its receivers, behind its messages: one thing at a time, which is a link that all of them share.
-      for (std::size_t i = 0; i <= step.messages.size(); ++i) receiving_.emplace_back();
-      receiving_.back() = {step.receive.count(), {{receivers_, step.receive.count()}}};
+      first_kinds.push_back(kinds_);
+      kinds_ += static_cast<int>(step.messages.size());
+      receiver_free_at_.resize(std::max(receiver_free_at_.size(), index(step.receiver) + 1));
     }
     for (int chunk = 0; chunk < chunks; ++chunk) {
       for (int s = 0; s < steps; ++s) {
@@ -124,8 +120,10 @@ class Pipeline {
     }
     if (what.phase == Phase::moving && what.step->receive > Seconds{}) {
       what.phase = Phase::receiving;
-      const auto behind = what.step->messages.size();
-      return move(task, static_cast<int>(behind), receiving_[index(what.first_kind) + behind]);
+      auto& free_at = receiver_free_at_[index(what.step->receiver)];
+      free_at = std::max(free_at, now_) + what.step->receive.count();
+      timers_.emplace(free_at, task);
+      return;
     }
     auto& end = chunk_ends_[index(what.chunk)];
     end = std::max(end, now_);
@@ -198,10 +196,10 @@ class Pipeline {
 
   const PipelinedCollective& collective_;
   std::vector<double> bandwidths_;
-  int receivers_ = 0;                        // index of the link that receivers are
   std::vector<double> remaining_, weights_;  // by link
   std::vector<Task> tasks_;
-  std::deque<PipelineMessages> receiving_;  // by kind, of those that are the last of their step
+  int kinds_ = 0;
+  std::vector<double> receiver_free_at_;
   std::vector<double> chunk_ends_;
   using Timer = std::pair<double, int>;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;

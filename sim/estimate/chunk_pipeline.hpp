@@ -27,7 +27,8 @@ struct PipelineMessages {
 struct PipelineStep {
   Seconds latency{};
   std::vector<PipelineMessages> messages;
-  Seconds receive{};             // what its busiest receiver does then; receivers do one thing at a time
+  Seconds receive{};             // what its busiest receiver does then
+  int receiver = 0;              // steps of one receiver are received one after another, as they come
   std::vector<int> after;        // steps of the same chunk, all before this one
   std::vector<int> after_chunk;  // steps of the chunk before
 };

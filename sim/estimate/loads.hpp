@@ -15,6 +15,7 @@ class Loads {
   explicit Loads(const Network& network) : network_(network), bytes_(network.links().size(), 0) {}
 
   void add(LinkId link, std::int64_t bytes) {
+    if (bytes == 0) return;
     auto& sum = bytes_[link.index()];
     if (sum == 0) loaded_.push_back(link);
     sum += bytes;

@@ -1,6 +1,7 @@
 #include "sim/estimate/pipeline_builder.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 #include <tuple>
@@ -14,6 +15,7 @@ namespace tandem {
 namespace {
 
 constexpr int kMostRounds = 4;
+constexpr std::int64_t kMostLooks = 20'000'000;
 constexpr int kMostKinds = 8;
 constexpr std::size_t kMostLinks = 512;
 
@@ -83,6 +85,8 @@ Roles roles_in(const CollectiveSchedule& schedule, const std::vector<std::uint64
     return roles.count <= most_kinds && count_kinds(schedule, roles, most_kinds) <= most_kinds;
   };
   Roles roles{1, std::vector<int>(index(schedule.members()), 0)};
+  // Long chains: telling their members apart would take longer than all the rest.
+  if (std::int64_t{schedule.members()} * schedule.steps() > kMostLooks) return roles;
   if (auto different = classes_of(differences); different.count > 1 && is_feasible(different)) {
     roles = std::move(different);
   }
@@ -130,8 +134,9 @@ PipelineBuilder::PipelineBuilder(const std::vector<CollectivePiece>& channels, c
 void PipelineBuilder::add(const StepMessages& step, std::size_t begin, std::size_t end, int channel, int number) {
   const auto& schedule = *pieces_[index(channel)].schedule;
   auto& state = channels_[index(channel)];
-  if (number > 0 && schedule.stage(number) != schedule.stage(number - 1)) end_stage(channel);
-  state.first.push_back(static_cast<int>(state.tasks.size()));
+  if (schedule.stage(number) != state.stage) end_stage(channel);
+  state.stage = schedule.stage(number);
+  state.first.resize(index(number) + 1, static_cast<int>(state.tasks.size()));
   std::map<std::pair<int, int>, std::vector<std::size_t>> by_roles;
   for (std::size_t m = begin; m < end; ++m) {
     const auto& message = step.messages[m];
@@ -158,7 +163,7 @@ void PipelineBuilder::add_task(const StepMessages& step, const std::vector<std::
   }
   order_.emplace_back(channel, static_cast<int>(steps.size()) - 1);
   add_kinds(gathered, step, which);
-  gathered.receive = longest_receive(step, which);
+  add_receivers(gathered, step, which);
   gathered.after = tasks_of(state, task.senders, state.last);
   state.tasks.push_back(std::move(task));
 }
@@ -197,16 +202,20 @@ void PipelineBuilder::end_stage(int channel) {
   std::fill(state.last_of_stage.begin(), state.last_of_stage.end(), -1);
 }
 
-Seconds PipelineBuilder::longest_receive(const StepMessages& step, const std::vector<std::size_t>& which) const {
-  Seconds longest{};
-  if (options_.reduce_rate.count() == 0 && options_.copy_rate.count() == 0) return longest;
+// A receiver does one thing at a time. Tasks of the same receivers are one behind another; of sets that overlap only in
+// part it is not known who waits for whom.
+void PipelineBuilder::add_receivers(PipelineStep& gathered, const StepMessages& step,
+                                    const std::vector<std::size_t>& which) {
+  if (options_.reduce_rate.count() == 0 && options_.copy_rate.count() == 0) return;
   std::unordered_map<int, Seconds> receive;
+  std::uint64_t members = 0;
   for (const auto m : which) {
-    auto& sum = receive[step.messages[m].to];
-    sum += step.messages[m].receive;
-    longest = std::max(longest, sum);
+    const auto [entry, is_new] = receive.try_emplace(step.messages[m].to);
+    if (is_new) members += mix(static_cast<std::uint64_t>(entry->first));
+    entry->second += step.messages[m].receive;
+    gathered.receive = std::max(gathered.receive, entry->second);
   }
-  return longest;
+  gathered.receiver = receivers_.try_emplace(members, static_cast<int>(receivers_.size())).first->second;
 }
 
 // Members of symmetric collectives send the same in the same order: the first message of each is of one kind, and so
@@ -239,7 +248,7 @@ void PipelineBuilder::keep_loads() {
     if (bytes == 0) continue;
     stored.push_back({link.value, static_cast<float>(bytes)});
     auto& signature = signatures_[link.index()];
-    signature = mix(signature ^ mix((kind << 44U) ^ static_cast<std::uint64_t>(bytes)));
+    signature = mix(signature ^ mix(mix(kind) ^ static_cast<std::uint64_t>(bytes)));
     seconds_[link.index()] += static_cast<double>(bytes) / bandwidth(link.index());
   }
 }
@@ -262,7 +271,7 @@ void PipelineBuilder::choose_links() {
   std::unordered_set<std::uint64_t> seen;
   for (std::size_t link = 0; link < seconds_.size(); ++link) {
     if (seconds_[link] == 0) continue;
-    if (seen.insert(signatures_[link] ^ mix(static_cast<std::uint64_t>(bandwidth(link)))).second) {
+    if (seen.insert(signatures_[link] ^ mix(std::bit_cast<std::uint64_t>(bandwidth(link)))).second) {
       links.push_back(static_cast<std::int32_t>(link));
     }
   }

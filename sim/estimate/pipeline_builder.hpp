@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,7 @@ class PipelineBuilder {
     std::vector<int> last;    // step in which a member took part, so far; -1: none
     std::vector<int> last_of_stage;
     std::size_t stage_begin = 0;  // task
+    int stage = -1;
   };
   struct Stored {
     std::int32_t link = 0;
@@ -64,7 +66,7 @@ class PipelineBuilder {
   void end_stage(int channel);
   [[nodiscard]] std::vector<int> tasks_of(const Channel& channel, const std::vector<int>& members,
                                           const std::vector<int>& steps) const;
-  [[nodiscard]] Seconds longest_receive(const StepMessages& step, const std::vector<std::size_t>& which) const;
+  void add_receivers(PipelineStep& gathered, const StepMessages& step, const std::vector<std::size_t>& which);
   [[nodiscard]] double bandwidth(std::size_t link) const;
   void choose_links();
   void unfold(std::size_t channel);
@@ -74,11 +76,12 @@ class PipelineBuilder {
   const AlphaBetaOptions& options_;
   PipelinedCollective collective_;
   std::vector<Channel> channels_;
-  Loads loads_;                              // of one kind of messages
-  std::vector<std::vector<Stored>> stored_;  // by kind of message of a task, in the order they were added
-  std::vector<std::pair<int, int>> order_;   // channel and task, in that order
-  std::vector<std::uint64_t> signatures_;    // by link, of all its loads
-  std::vector<double> seconds_;              // by link, for all its loads
+  Loads loads_;                                       // of one kind of messages
+  std::vector<std::vector<Stored>> stored_;           // by kind of message of a task, in the order they were added
+  std::vector<std::pair<int, int>> order_;            // channel and task, in that order
+  std::vector<std::uint64_t> signatures_;             // by link, of all its loads
+  std::vector<double> seconds_;                       // by link, for all its loads
+  std::unordered_map<std::uint64_t, int> receivers_;  // sets of members, by a hash
 };
 
 }  // namespace tandem

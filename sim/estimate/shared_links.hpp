@@ -23,12 +23,12 @@ struct CollectiveEstimate {
 
 // `devices[m]` is the device of member m. Steps that repeat are looked at once (sim/ir/folded_schedule.hpp).
 //
-// A step is no barrier: every member has a clock of its own. A message begins when its sender is through the steps
-// before, takes the route's latency and the overhead, and then as long as the most loaded link of its path needs for
-// all that the step puts on it. Receivers then work on what they got, where the rates are given.
-//
-// Chunks of a channel follow each other through its stages, as in the engine, and share links with each other
-// (chunk_pipeline.hpp); there a step of a chunk is as fast as its slowest message.
+// A message begins when its sender is through the steps before, takes the route's latency and the overhead, and then
+// shares the links of its path. Receivers then work on what they got, where the rates are given. Where all members are
+// alike, every member has a clock of its own, and a message takes as long as the most loaded link of its path needs for
+// all that the step puts on it. Where members have different roles, or where chunks follow each other through the
+// stages of a channel, messages of different steps share links, too (chunk_pipeline.hpp), and members of one role take
+// a step together.
 [[nodiscard]] CollectiveEstimate collective_estimate(const std::vector<CollectivePiece>& pieces, const Network& network,
                                                      const std::vector<DeviceId>& devices,
                                                      const AlphaBetaOptions& options);

@@ -19,6 +19,7 @@
 #include "sim/core/registry.hpp"
 #include "sim/core/text.hpp"
 #include "sim/engine/process.hpp"
+#include "sim/study/comparison.hpp"
 #include "sim/study/provenance.hpp"
 #include "sim/study/setup.hpp"
 #include "traces/models/models.hpp"
@@ -190,7 +191,8 @@ std::string bytes_of(const json& j) {
 
 RunSize size_of(const RunConfig& config) {
   const auto setup = make_setup(config);
-  return {setup->fidelity, effort_at(setup->fidelity, setup->efforts), setup->cluster->topology().instance()};
+  const auto level = level_for(config, *setup);  // its baseline's, too
+  return {level, effort_at(level, setup->efforts), setup->cluster->topology().instance()};
 }
 
 json to_wire(const RunSize& size) {
