@@ -62,6 +62,7 @@ class Pipeline {
     Phase phase = Phase::waiting;
     int moving = 0;  // kinds of its messages
     std::vector<int> followers;
+    std::vector<int> followers_of_sending;  // do not wait for receivers
   };
   // Messages of one kind of a task.
   struct Moving {
@@ -91,15 +92,25 @@ class Pipeline {
         task.first_kind = first_kinds[index(s)];
         task.chunk = chunk;
         const int here = first + chunk * steps;
-        for (const int before : task.step->after) wait(here + s, here + before);
+        for (const int before : task.step->after) wait(here + s, here + before, &Task::followers);
+        for (const int before : task.step->after_sent) wait(here + s, here + before, &Task::followers_of_sending);
         if (chunk == 0) continue;
-        for (const int before : task.step->after_chunk) wait(here + s, here - steps + before);
+        const int earlier = here - steps;
+        for (const int before : task.step->after_chunk) wait(here + s, earlier + before, &Task::followers);
+        for (const int before : task.step->after_chunk_sent) {
+          wait(here + s, earlier + before, &Task::followers_of_sending);
+        }
       }
     }
   }
-  void wait(int task, int before) {
+  void wait(int task, int before, std::vector<int> Task::*followers) {
     ++tasks_[index(task)].waits_for;
-    tasks_[index(before)].followers.push_back(task);
+    (tasks_[index(before)].*followers).push_back(task);
+  }
+  void release(const std::vector<int>& followers) {
+    for (const int follower : followers) {
+      if (--tasks_[index(follower)].waits_for == 0) begin(follower);
+    }
   }
 
   void begin(int task) {
@@ -118,6 +129,7 @@ class Pipeline {
       }
       if (what.moving > 0) return;
     }
+    if (what.phase == Phase::moving) release(what.followers_of_sending);
     if (what.phase == Phase::moving && what.step->receive > Seconds{}) {
       what.phase = Phase::receiving;
       auto& free_at = receiver_free_at_[index(what.step->receiver)];
@@ -127,9 +139,7 @@ class Pipeline {
     }
     auto& end = chunk_ends_[index(what.chunk)];
     end = std::max(end, now_);
-    for (const int follower : what.followers) {
-      if (--tasks_[index(follower)].waits_for == 0) begin(follower);
-    }
+    release(what.followers);
   }
   void move(int task, int kind, const PipelineMessages& messages) {
     ++tasks_[index(task)].moving;

@@ -30,7 +30,9 @@ struct PipelineStep {
   Seconds receive{};             // what its busiest receiver does then
   int receiver = 0;              // steps of one receiver are received one after another, as they come
   std::vector<int> after;        // steps of the same chunk, all before this one
+  std::vector<int> after_sent;   // the same, of which only the messages must be through, not what receivers do
   std::vector<int> after_chunk;  // steps of the chunk before
+  std::vector<int> after_chunk_sent;
 };
 
 struct PipelinedChannel {

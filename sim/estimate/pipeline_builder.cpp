@@ -164,13 +164,13 @@ void PipelineBuilder::add_task(const StepMessages& step, const std::vector<std::
   order_.emplace_back(channel, static_cast<int>(steps.size()) - 1);
   add_kinds(gathered, step, which);
   add_receivers(gathered, step, which);
-  gathered.after = tasks_of(state, task.senders, state.last);
+  wait_for(state, task.senders, state.last, gathered.after, gathered.after_sent);
   state.tasks.push_back(std::move(task));
 }
 
-// Tasks that the members take part in, each in its step.
-std::vector<int> PipelineBuilder::tasks_of(const Channel& channel, const std::vector<int>& members,
-                                           const std::vector<int>& steps) const {
+// Tasks that the members take part in, each in its step: `done` where they receive, `sent` where they only send.
+void PipelineBuilder::wait_for(const Channel& channel, const std::vector<int>& members, const std::vector<int>& steps,
+                               std::vector<int>& done, std::vector<int>& sent) const {
   std::set<std::pair<int, int>> looked_for;  // step and role
   std::pair<int, int> previous{-1, -1};      // mostly the same: no need to search for it
   for (const int member : members) {
@@ -178,16 +178,19 @@ std::vector<int> PipelineBuilder::tasks_of(const Channel& channel, const std::ve
     if (next.first >= 0 && next != previous) looked_for.insert(next);
     previous = next;
   }
-  std::vector<int> found;
   for (const auto& [number, role] : looked_for) {
     for (auto t = index(channel.first[index(number)]); t < channel.tasks.size(); ++t) {
       const auto& task = channel.tasks[t];
       if (task.number != number) break;
-      if (task.from == role || task.to == role) found.push_back(static_cast<int>(t));
+      if (task.to == role) {
+        done.push_back(static_cast<int>(t));
+      } else if (task.from == role) {
+        sent.push_back(static_cast<int>(t));
+      }
     }
   }
-  make_unique(found);
-  return found;
+  make_unique(done);
+  make_unique(sent);
 }
 
 // A member works on one chunk a stage: it begins one when it is through its last step of the stage with the one before.
@@ -195,8 +198,8 @@ void PipelineBuilder::end_stage(int channel) {
   auto& state = channels_[index(channel)];
   for (; state.stage_begin < state.tasks.size(); ++state.stage_begin) {
     auto& task = state.tasks[state.stage_begin];
-    collective_.channels[index(channel)].steps[state.stage_begin].after_chunk =
-        tasks_of(state, task.senders, state.last_of_stage);
+    auto& gathered = collective_.channels[index(channel)].steps[state.stage_begin];
+    wait_for(state, task.senders, state.last_of_stage, gathered.after_chunk, gathered.after_chunk_sent);
     task.senders = {};
   }
   std::fill(state.last_of_stage.begin(), state.last_of_stage.end(), -1);
@@ -323,13 +326,19 @@ void PipelineBuilder::unfold(std::size_t channel) {
         }
         if (i == 0) {
           for (auto& task : part.after) task = last[index(task)];
+          for (auto& task : part.after_sent) task = last[index(task)];
         } else {
           part.after.clear();
+          part.after_sent.clear();
           part.after_chunk.clear();
+          part.after_chunk_sent.clear();
           for (auto other = begin; other < end; ++other) {
             const auto& task = state.tasks[other];
-            if (task.from == state.tasks[t].from || task.to == state.tasks[t].from) {
+            const int role = state.tasks[t].from;
+            if (task.to == role) {
               part.after.push_back(before[other - begin]);
+            } else if (task.from == role) {
+              part.after_sent.push_back(before[other - begin]);
             }
           }
         }
@@ -344,6 +353,7 @@ void PipelineBuilder::unfold(std::size_t channel) {
   // Tasks of the chunk before may come later than their followers.
   for (auto& part : parts) {
     for (auto& task : part.after_chunk) task = last[index(task)];
+    for (auto& task : part.after_chunk_sent) task = last[index(task)];
   }
   steps = std::move(parts);
 }

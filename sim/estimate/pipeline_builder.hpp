@@ -64,8 +64,8 @@ class PipelineBuilder {
   void add_kinds(PipelineStep& gathered, const StepMessages& step, const std::vector<std::size_t>& which);
   void keep_loads();
   void end_stage(int channel);
-  [[nodiscard]] std::vector<int> tasks_of(const Channel& channel, const std::vector<int>& members,
-                                          const std::vector<int>& steps) const;
+  void wait_for(const Channel& channel, const std::vector<int>& members, const std::vector<int>& steps,
+                std::vector<int>& done, std::vector<int>& sent) const;
   void add_receivers(PipelineStep& gathered, const StepMessages& step, const std::vector<std::size_t>& which);
   [[nodiscard]] double bandwidth(std::size_t link) const;
   void choose_links();

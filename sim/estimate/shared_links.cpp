@@ -130,7 +130,8 @@ class Estimate {
     result_.time = clocks_.total();
     auto roles =
         roles_of(channels_, clocks_.contention(), whole_.most_chunks() > 1 ? kMostKindsOfPipelined : kMostKinds);
-    const bool has_roles = std::any_of(roles.begin(), roles.end(), [](const auto& each) { return each.count > 1; });
+    const bool has_roles =
+        receivers_queue() || std::any_of(roles.begin(), roles.end(), [](const auto& each) { return each.count > 1; });
     if (has_roles || whole_.most_chunks() > 1) result_.time = pipelined_time(std::move(roles), has_roles);
     for (std::size_t i = 0; i < loads_.size(); ++i) {
       if (loads_[i].messages == 0) continue;
@@ -140,6 +141,11 @@ class Estimate {
   }
 
  private:
+  // Receivers take turns with the messages of several channels.
+  [[nodiscard]] bool receivers_queue() const {
+    return channels_.size() > 1 && (options_.reduce_rate.count() > 0 || options_.copy_rate.count() > 0);
+  }
+
   struct Load {
     std::int64_t bytes = 0;
     std::int64_t messages = 0;

@@ -99,7 +99,7 @@ TEST_P(Coarser, ReceivingIsSerialOverChannelsAndChunks) {
       };
       const double flow = time(Fidelity::flow);
       // Phase does not fold where receivers take time.
-      EXPECT_NEAR(time(GetParam()), flow, (GetParam() == Fidelity::phase ? 1e-6 : 0.15) * flow)
+      EXPECT_NEAR(time(GetParam()), flow, (GetParam() == Fidelity::phase ? 1e-6 : 0.03) * flow)
           << channels << " channels, chunks of " << chunk;
     }
   }
