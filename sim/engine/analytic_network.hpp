@@ -1,26 +1,30 @@
-// Collectives of the analytic fidelity: each takes what its estimate says; those under way at once share links.
+// Collectives of the analytic fidelity: each takes what its estimate says, until another that is under way uses one of
+// its links.
 //
-// A collective alone is a fluid that fills, on every link, the share of the link's bandwidth that it uses on average
-// (its bytes over bandwidth x its time). Where several are under way, the rates of all are raised together until a link
-// is full; the collectives on it stay there, and the others go on to rise up to their own speed: max-min fairness
-// (Bertsekas and Gallager, Data Networks, 1992, section 6.5) among a few collectives and not among their flows.
+// From then on the steps of both are tasks (sim/estimate/step_network.hpp), whose messages share links. A collective
+// whose tasks would be too many is one task, as large as what one of its members sends on average, and no faster than
+// it is alone.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/engine/backend.hpp"
 #include "sim/engine/executor.hpp"
 #include "sim/estimate/shared_links.hpp"
+#include "sim/estimate/step_network.hpp"
 #include "sim/ir/result.hpp"
 
 namespace tandem {
 
 class AnalyticNetwork final : public CollectiveModel, private Backend::Listener {
  public:
-  AnalyticNetwork(const Network& network, Backend& backend, double bandwidth_factor);
+  // `most_tasks` of collectives that share links at once.
+  AnalyticNetwork(const Network& network, Backend& backend, double bandwidth_factor, int most_tasks = 6000);
 
   std::int64_t start(const Op& op, const std::vector<DeviceId>& placement, const ExecutorOptions& options,
                      Backend::Listener& listener, Token token) override;
@@ -35,34 +39,47 @@ class AnalyticNetwork final : public CollectiveModel, private Backend::Listener 
     auto operator<=>(const Key&) const = default;
   };
   struct Known {
+    AlphaBetaOptions costs;
     CollectiveEstimate estimate;
-    double times = 0;  // of those that were cancelled, the part that was done
+    std::optional<PipelinedCollective> steps;  // made when it shares links for the first time; none: too many
+    std::optional<PipelinedCollective> as_one;
+    double time_of_steps = 0;  // alone, s
+    double times = 0;          // of those that were cancelled, the part that was done
     double busy = 0;
   };
   struct Active {
+    const Key* key = nullptr;
     Known* what = nullptr;
     Backend::Listener* listener = nullptr;
     Token token = 0;
     double begun = 0;
-    double left = 1;  // of its time alone
-    double rate = 1;
-    std::uint64_t generation = 0;  // tells stale timers
+    std::optional<StepNetwork::Id> shares;  // links with others
   };
 
   void on_timer(Token token) override;
   void on_flow_done(Token) override {}
-  void advance();  // what is under way, to now
-  void share();    // sets rates and timers
+  void share_with_others(std::uint64_t order);
+  void share(std::uint64_t order, Active& active);
+  void make_steps(const Active& active);
+  void catch_up();
+  void set_timer();
+  void occupy(const Known& what, int change);
+  void finish(std::uint64_t order);
 
   const Network& network_;
   Backend& backend_;
   double bandwidth_factor_;
+  int most_tasks_;
   std::map<Key, Known*> known_;
   std::deque<Known> in_order_;              // of first use: sums over it do not depend on addresses
   std::map<std::uint64_t, Active> active_;  // by order of beginning
   std::uint64_t begun_ = 0;
-  std::uint64_t generation_ = 0;
-  double updated_ = 0;
+  std::vector<int> users_;  // by link
+  StepNetwork steps_;
+  double tasks_ = 0;                              // of steps_
+  std::map<StepNetwork::Id, std::uint64_t> ids_;  // order of those in steps_
+  std::vector<std::uint64_t> done_;               // in steps_; their listeners are not called yet
+  std::uint64_t generation_ = 0;                  // tells stale timers
 };
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -267,6 +268,15 @@ const PipelinedCollective& PipelineBuilder::finish() {
   return collective_;
 }
 
+PipelinedCollective PipelineBuilder::finish_on_all_links() {
+  for (std::size_t c = 0; c < channels_.size(); ++c) end_stage(static_cast<int>(c));
+  std::vector<int> numbers(seconds_.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  assign_links(numbers);
+  for (std::size_t c = 0; c < channels_.size(); ++c) unfold(c);
+  return std::move(collective_);
+}
+
 // Of links that all steps load alike one stands for all. Of those the busiest stay, and the busiest of every step:
 // others are never what a step waits for, or by little.
 void PipelineBuilder::choose_links() {
@@ -286,17 +296,22 @@ void PipelineBuilder::choose_links() {
     });
     if (slowest != stored.end()) links.push_back(slowest->link);
   }
-  std::vector<int> number(seconds_.size(), -1);
+  std::vector<int> numbers(seconds_.size(), -1);
   for (const auto link : links) {
-    if (number[index(link)] >= 0) continue;
-    number[index(link)] = static_cast<int>(collective_.bandwidths.size());
+    if (numbers[index(link)] >= 0) continue;
+    numbers[index(link)] = static_cast<int>(collective_.bandwidths.size());
     collective_.bandwidths.push_back(bandwidth(index(link)));
   }
+  assign_links(numbers);
+}
+
+// `numbers`, by link: what it is called, or -1 for those that are left out.
+void PipelineBuilder::assign_links(const std::vector<int>& numbers) {
   auto next = stored_.begin();
   for (const auto& [channel, step] : order_) {
     for (auto& kind : collective_.channels[index(channel)].steps[index(step)].messages) {
       for (const auto& [link, bytes] : *next) {
-        if (number[index(link)] >= 0) kind.loads.push_back({number[index(link)], bytes});
+        if (numbers[index(link)] >= 0) kind.loads.push_back({numbers[index(link)], bytes});
       }
       ++next;
     }

@@ -38,6 +38,8 @@ class PipelineBuilder {
   void add(const StepMessages& step, std::size_t begin, std::size_t end, int channel, int number);
 
   [[nodiscard]] const PipelinedCollective& finish();
+  // Loads name the links of the network: collectives of different members can share them.
+  [[nodiscard]] PipelinedCollective finish_on_all_links();
 
  private:
   struct Task {
@@ -69,6 +71,7 @@ class PipelineBuilder {
   void add_receivers(PipelineStep& gathered, const StepMessages& step, const std::vector<std::size_t>& which);
   [[nodiscard]] double bandwidth(std::size_t link) const;
   void choose_links();
+  void assign_links(const std::vector<int>& numbers);
   void unfold(std::size_t channel);
 
   const std::vector<CollectivePiece>& pieces_;

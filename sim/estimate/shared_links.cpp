@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "sim/core/random.hpp"
 #include "sim/estimate/chunk_pipeline.hpp"
@@ -140,7 +141,30 @@ class Estimate {
     return std::move(result_);
   }
 
+  [[nodiscard]] std::optional<PipelinedCollective> steps(int most_tasks) {
+    std::size_t members = 0;
+    for (const auto& channel : channels_) members += index(channel.schedule->members());
+    if (members > index(most_tasks)) return std::nullopt;  // or their links would be too many
+    const int most_kinds = most_tasks / whole_.most_chunks();
+    auto each_its_own = built(roles_of(channels_, numbered(channels_), most_kinds)).finish_on_all_links();
+    if (each_its_own.tasks() <= most_tasks) return each_its_own;
+    each_step([&](int) { clocks_.advance(step_, step_loads_); });
+    auto by_role = built(roles_of(channels_, clocks_.contention(), most_kinds)).finish_on_all_links();
+    if (by_role.tasks() <= most_tasks) return by_role;
+    return std::nullopt;
+  }
+
  private:
+  // Different for each member.
+  [[nodiscard]] static std::vector<std::vector<std::uint64_t>> numbered(const std::vector<CollectivePiece>& channels) {
+    std::vector<std::vector<std::uint64_t>> numbers;
+    for (const auto& channel : channels) {
+      numbers.emplace_back(index(channel.schedule->members()));
+      std::iota(numbers.back().begin(), numbers.back().end(), 0);
+    }
+    return numbers;
+  }
+
   // Receivers take turns with the messages of several channels.
   [[nodiscard]] bool receivers_queue() const {
     return channels_.size() > 1 && (options_.reduce_rate.count() > 0 || options_.copy_rate.count() > 0);
@@ -169,6 +193,15 @@ class Estimate {
   // In the pipeline all members of a role take a step together. Where roles are not told apart, how much earlier some
   // are counts once.
   [[nodiscard]] Seconds pipelined_time(std::vector<Roles> roles, bool has_roles) {
+    auto pipeline = built(std::move(roles));
+    const auto& collective = pipeline.finish();
+    if (has_roles) return pipeline_time(collective);
+    auto single = collective;
+    for (auto& channel : single.channels) channel.chunks = 1;
+    return clocks_.total() + (pipeline_time(collective) - pipeline_time(single));
+  }
+
+  [[nodiscard]] PipelineBuilder built(std::vector<Roles> roles) {
     PipelineBuilder pipeline(channels_, whole_.chunks, std::move(roles), network_, options_);
     each_step([&](int number) {
       for (std::size_t begin = 0; begin < step_.messages.size();) {
@@ -179,11 +212,7 @@ class Estimate {
         begin = end;
       }
     });
-    const auto& collective = pipeline.finish();
-    if (has_roles) return pipeline_time(collective);
-    auto single = collective;
-    for (auto& channel : single.channels) channel.chunks = 1;
-    return clocks_.total() + (pipeline_time(collective) - pipeline_time(single));
+    return pipeline;
   }
 
   void add_messages(int channel, int number) {
@@ -255,6 +284,13 @@ CollectiveEstimate collective_estimate(const std::vector<CollectivePiece>& piece
                                        const std::vector<DeviceId>& devices, const AlphaBetaOptions& options) {
   if (pieces.empty()) return {};
   return Estimate(pieces, network, devices, options).run();
+}
+
+std::optional<PipelinedCollective> collective_steps(const std::vector<CollectivePiece>& pieces, const Network& network,
+                                                    const std::vector<DeviceId>& devices,
+                                                    const AlphaBetaOptions& options, int most_tasks) {
+  if (pieces.empty()) return std::nullopt;
+  return Estimate(pieces, network, devices, options).steps(most_tasks);
 }
 
 }  // namespace tandem

@@ -1,10 +1,12 @@
 // The analytic fidelity's time of a collective: every link is shared by the messages that take it, without flows.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "platforms/network.hpp"
 #include "sim/estimate/alpha_beta.hpp"
+#include "sim/estimate/step_network.hpp"
 #include "sim/ir/op.hpp"
 
 namespace tandem {
@@ -32,5 +34,12 @@ struct CollectiveEstimate {
 [[nodiscard]] CollectiveEstimate collective_estimate(const std::vector<CollectivePiece>& pieces, const Network& network,
                                                      const std::vector<DeviceId>& devices,
                                                      const AlphaBetaOptions& options);
+
+// The same as tasks, for collectives that are under way at once and share links: of every member its own, or else of
+// members of one role; none where that takes more than `most_tasks`. Loads name the links of the network.
+[[nodiscard]] std::optional<PipelinedCollective> collective_steps(const std::vector<CollectivePiece>& pieces,
+                                                                  const Network& network,
+                                                                  const std::vector<DeviceId>& devices,
+                                                                  const AlphaBetaOptions& options, int most_tasks);
 
 }  // namespace tandem

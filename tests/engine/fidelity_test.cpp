@@ -275,16 +275,6 @@ TEST(AnalyticFidelity, CollectivesAtOnceShareLinks) {
 // second group has another size and begins later, and neither begins together: members compute unequally long before.
 TEST(AnalyticFidelity, OverlappingGroupsAndSkewedRanks) {
   const int p = 32;
-  // A collective's use of a link counts as even over its time. Where its steps load different links inside the network,
-  // those of two collectives collide or miss each other, which that does not see.
-  const std::map<std::pair<std::string, std::string>, double> uneven{
-      {{"leaf-spine:oversubscription=4", "double-binary-tree"}, 0.21},
-      {{"fat-tree", "halving-doubling"}, 0.23},
-      {{"torus:dims=8x4", "halving-doubling"}, 0.16},
-      {{"torus:dims=8x4", "double-binary-tree"}, 0.27},
-      {{"dragonfly", "ring"}, 0.26},
-      {{"dragonfly", "halving-doubling"}, 0.33},
-      {{"dragonfly", "double-binary-tree"}, 0.23}};
   for (const auto* topology : {"star", "leaf-spine:oversubscription=4", "fat-tree", "torus:dims=8x4", "dragonfly"}) {
     const auto network = make_topology(topology, {p, BytesPerSecond(kBandwidth), Seconds(kLatency)});
     for (const auto* algorithm : {"ring", "halving-doubling", "double-binary-tree"}) {
@@ -318,8 +308,10 @@ TEST(AnalyticFidelity, OverlappingGroupsAndSkewedRanks) {
           };
           const auto [first, second] = ends(Fidelity::analytic);
           const auto [first_flow, second_flow] = ends(Fidelity::flow);
-          const auto exception = uneven.find({topology, algorithm});
-          const double limit = exception == uneven.end() ? 0.1 : exception->second;
+          // Halving and doubling waits for every late member anew, with which its first messages collide: of the
+          // smaller collective on the torus a tenth of the time is the skew alone.
+          const bool is_skewed = std::string(topology) == "torus:dims=8x4" && ratio < 1;
+          const double limit = is_skewed ? 0.101 : 0.1;
           const auto what = fmt::format("{}, {}, every {}, sizes 1 and {}", topology, algorithm, run_length, ratio);
           EXPECT_NEAR(first, first_flow, limit * first_flow) << what;
           EXPECT_NEAR(second, second_flow, limit * second_flow) << what;
