@@ -84,12 +84,12 @@ def flows(case, level, ranks):
 
 
 def extrapolated(table, case, level):
-    """Sizes and CPU seconds from the largest measured one to TARGET; none where that was measured. Time grows as flows
+    """Sizes and CPU seconds from the largest measured one to TARGET; none at the analytic level. Time grows as flows
     times ranks: when a flow ends, SimGrid walks through the list of those under way, one a rank. This is rather too
     little, since a longer list fits fewer caches."""
     last = own_rows(table, case, level)[-1]
     first, seconds = int(last["ranks"]), float(last["cpu_s"])
-    if first >= TARGET:
+    if level == "analytic":
         return [], []
     sizes = [first * 2**i for i in range((TARGET // first).bit_length())]
     work = [size * flows(case, level, size) for size in sizes]
