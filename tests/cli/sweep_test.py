@@ -53,6 +53,16 @@ class Sweep(program.Case):
         self.assertEqual(len(rows), 4)
         self.assertGreater(rows[0]["estimated_flows"], rows[1]["estimated_flows"])
 
+    def test_an_all_reduce_a_layer_or_a_tensor(self):
+        self.write("s.ini", "trace = resnet50\ndevice = v100\nranks = 4\nfidelity = flow\n"
+                            "gradients = per-layer per-tensor\n")
+        rows = json.loads(self.good("sweep", "s.ini", "--format", "json"))
+        rows.append(self.good_json("run", "--trace", "resnet50", "--device", "v100", "--ranks", "4", "--fidelity",
+                                   "flow", "--gradients", "per-tensor"))
+        # A ring of 4 sends 2 x 3 x 4 messages.
+        self.assertEqual([(row["gradients"], row["simulated_flows"]) for row in rows],
+                         [("per-layer", 107 * 24), ("per-tensor", 161 * 24), ("per-tensor", 161 * 24)])
+
     def test_one_run_is_singular(self):
         self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2\n")
         self.assertIn("1 run, very roughly", self.good("sweep", "s.ini", "--dry-run"))

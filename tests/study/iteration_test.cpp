@@ -97,7 +97,7 @@ TEST_P(Iteration, IsTheRecurrenceOfItsBuckets) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Overlap, Iteration, ::testing::Values("ddp", "per-layer"));
+INSTANTIATE_TEST_SUITE_P(Overlap, Iteration, ::testing::Values("ddp", "per-layer", "per-tensor"));
 INSTANTIATE_TEST_SUITE_P(NoOverlap, Iteration, ::testing::Values("after-backward"));
 
 TEST(Iterations, SeveralTakeSeveralTimesOne) {
@@ -179,7 +179,7 @@ TEST(Laws, HoldOnContentionFreeRoutes) {
     config.algorithm = *rc::gen::element<std::string>("ring", "halving-doubling", "direct");
     // The folded form for other numbers has contention: members without a partner start while the pairs still fold.
     if (config.algorithm == "halving-doubling") config.cluster.ranks = *rc::gen::element(2, 4, 8);
-    config.gradients = *rc::gen::element<std::string>("ddp", "per-layer", "after-backward");
+    config.gradients = *rc::gen::element<std::string>("ddp", "per-layer", "per-tensor", "after-backward");
     config.cluster.link_bandwidth = BytesPerSecond(*rc::gen::inRange(1, 1000) * 1e7);
     config.cluster.link_latency = Seconds(*rc::gen::inRange(0, 50) * 1e-6);
     const double time = iteration(config);

@@ -341,7 +341,9 @@ class Builder {
     }
     note("the file has no edges: each layer is taken to read the one before it, which is a guess");
     note("the file has no shapes: one element a sample stands for each, so no layer can be split but along the batch");
-    note("parameters are those whose gradients the file sums over the replicas, 4 bytes (float32) each");
+    note(
+        "parameters are those whose gradients the file sums over the replicas, 4 bytes (float32) each, one tensor a "
+        "layer");
     if (odd_sizes_ > 0) note(fmt::format("{} layers have gradients that are no multiple of 4 bytes", odd_sizes_));
     if (not_issued_ > 0) {
       note(fmt::format("{} collectives that the loop {} does not issue are left out", not_issued_, loop_.name));
