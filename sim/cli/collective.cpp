@@ -136,7 +136,8 @@ Record as_record(const CollectiveBenchOptions& options, const CollectivePoint& p
           {"busbw_bytes_per_s", "bytes/s", point.busbw.count()},
           {"alpha_beta_time_s", "s", point.alpha_beta.count()},
           {"fidelity", "1", to_text(point.fidelity)},
-          {"fidelity_error", "1", point.fidelity_error},
+          {"fidelity_error", "1", point.fidelity_error.value},
+          {"fidelity_error_ranks", "1", point.fidelity_error.ranks},
           {"simulated_flows", "1", point.flows},
           {"operation", "1", to_text(options.operation)},
           {"algorithm", "1", algorithm_of(options, point)}};
@@ -162,8 +163,8 @@ std::string picks(const std::vector<CollectivePoint>& points) {
   return text + aligned(rows, "  ", false);
 }
 
-std::string percent(double share) {
-  return std::isnan(share) ? "unknown" : fmt::format("{:.2g}", 100 * share);
+std::string off_flow(const FidelityError& error) {
+  return std::isnan(error.value) ? "unknown" : fmt::format("{:.2g} ({} ranks)", 100 * error.value, error.ranks);
 }
 
 // A line each, where an algorithm is not what its name says.
@@ -184,7 +185,7 @@ std::string as_table(const CollectiveBenchOptions& options, const CollectiveBenc
   const bool degraded = has_failures(options.cluster);
   if (degraded) rows.front().push_back("healthy (us)");
   const auto fidelity = points.empty() ? Fidelity::flow : points.front().fidelity;
-  if (fidelity != Fidelity::flow) rows.front().push_back("off flow (%)");
+  if (fidelity != Fidelity::flow) rows.front().push_back("off flow (%, at)");
   if (picked) rows.front().push_back("algorithm");
   for (const auto& point : points) {
     rows.push_back({fmt::format("{}", point.size.count()), fmt::format("{}", count_of(options, point.size)), "float",
@@ -192,7 +193,7 @@ std::string as_table(const CollectiveBenchOptions& options, const CollectiveBenc
                     fmt::format("{:.3f}", point.busbw.count() / 1e9),
                     fmt::format("{:.2f}", point.alpha_beta.count() * 1e6)});
     if (degraded) rows.back().push_back(fmt::format("{:.2f}", point.healthy.count() * 1e6));
-    if (fidelity != Fidelity::flow) rows.back().push_back(percent(point.fidelity_error));
+    if (fidelity != Fidelity::flow) rows.back().push_back(off_flow(point.fidelity_error));
     if (picked) rows.back().push_back(algorithm_of(options, point));
   }
   return fmt::format("{}, {}, {} ranks on {}{}\n", to_text(options.operation), options.algorithm, options.cluster.ranks,
@@ -232,9 +233,7 @@ int collective_command(const std::vector<std::string>& arguments) {
   if (line->has("output")) check_output(line->text("output"));
   CollectiveBench bench(options);
   bench.settle_fidelity(sizes);
-  // The predicted cost of a level that `auto` picks needs no warning, and would take time to plan.
-  const bool may_be_long = options.fidelity || options.network.model != NetworkModelOptions::Model::alpha_beta;
-  if (may_be_long) warn(long_run_warning(options.fidelity, bench.efforts(sizes), options.network));
+  warn(long_run_warning(options.fidelity, bench.efforts(sizes), options.network));
   const auto points = run_all(bench, sizes);
   if (line->has("output")) {
     std::vector<RunRecord> runs;

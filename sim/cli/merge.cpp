@@ -48,9 +48,11 @@ int merge_command(const std::vector<std::string>& arguments) {
   write_results(output, header->provenance, runs);
   const auto failed = count_failed(runs);
   fmt::print(stderr, "{}: {} of {}{}\n", output, counted(static_cast<std::int64_t>(runs.size()), "run"),
-             counted(header->shard.count, "shard"), failed == 0 ? "" : fmt::format(", {} failed", failed));
+             counted(header->shard.count, "shard"),
+             failed == 0 ? "" : fmt::format(", {} failed", grouped(static_cast<std::int64_t>(failed))));
   if (failed > 0) {
-    throw model_error(fmt::format("{} of {} runs failed; {} says why", failed, runs.size(), output));
+    throw model_error(fmt::format("{} of {} failed; {} says why", grouped(static_cast<std::int64_t>(failed)),
+                                  counted(static_cast<std::int64_t>(runs.size()), "run"), output));
   }
   return 0;
 }

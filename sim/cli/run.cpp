@@ -136,13 +136,15 @@ std::string summary(const RunConfig& config, const Prediction& prediction) {
   for (const auto& assumption : prediction.assumptions) text += "  - " + assumption + "\n";
   const auto* error = find_field(row, "fidelity_error");
   const auto* off = error == nullptr ? nullptr : std::get_if<double>(&error->value);
+  const auto* at = find_field(row, "fidelity_error_ranks");
   const bool is_flow = text_of(row, "fidelity") == "flow";
-  return text + fmt::format("\nfidelity {}: {} flows{}, {:.2f} s\n", text_of(row, "fidelity"),
-                            text_of(row, "simulated_flows"),
-                            is_flow || off == nullptr ? ""
-                            : std::isnan(*off)        ? ", its error is not known"
-                                               : fmt::format(", {:.2g} % off flow where both were run", 100 * *off),
-                            prediction.wall_time_s);
+  return text + fmt::format(
+                    "\nfidelity {}: {} flows{}, {:.2f} s\n", text_of(row, "fidelity"), text_of(row, "simulated_flows"),
+                    is_flow || off == nullptr ? ""
+                    : std::isnan(*off)
+                        ? ", its error is not known"
+                        : fmt::format(", {:.2g} % off flow at {} ranks", 100 * *off, std::get<std::int64_t>(at->value)),
+                    prediction.wall_time_s);
 }
 
 int run_command(const std::vector<std::string>& arguments) {

@@ -89,6 +89,11 @@ std::string counted_runs(std::size_t count) {
   return counted(static_cast<std::int64_t>(count), "run");
 }
 
+// "1,500 of 2,000 runs"
+std::string counted_runs(std::size_t some, std::size_t all) {
+  return fmt::format("{} of {}", grouped(static_cast<std::int64_t>(some)), counted_runs(all));
+}
+
 int dry_run(const Assignment& task, Format format) {
   const auto& sweep = task.sweep;
   std::vector<Record> rows;
@@ -99,20 +104,18 @@ int dry_run(const Assignment& task, Format format) {
     const auto i = own[k];
     if (sizes[k].error) with_context(name_of(sweep, i), [&] { throw *sizes[k].error; });
     const auto& size = *sizes[k].answer;
-    time += run_time(size.effort);
+    time += time_of(sweep.configs[i], size);
     rows.push_back(row_of(sweep, i,
                           {{"trace", "1", sweep.configs[i].trace},
                            {"ranks", "1", std::int64_t{sweep.configs[i].cluster.ranks}},
                            {"instance", "1", size.instance},
                            {"fidelity", "1", to_text(size.fidelity)},
                            {"estimated_flows", "1", static_cast<std::int64_t>(size.effort.flows)},
-                           {"estimated_run_time_s", "s", run_time(size.effort)}}));
+                           {"estimated_run_time_s", "s", time_of(sweep.configs[i], size)}}));
   }
   print_records(format, rows);
   if (format == Format::table) {
-    print(fmt::format("{}, very roughly {} with {} at a time\n", counted_runs(rows.size()),
-                      to_text(Seconds(time / std::min<double>(task.jobs, std::max<double>(1, rows.size())))),
-                      task.jobs));
+    print(time_text(rows.size(), time, task.jobs) + "\n");
   }
   return 0;
 }
@@ -165,19 +168,42 @@ void run_all(const Assignment& task, const std::vector<std::size_t>& which, std:
   watcher.on_wait = [&] {
     ledger.sync();
     progress.show(static_cast<std::int64_t>(done), static_cast<std::int64_t>(before + which.size()),
-                  failed == 0 ? "" : fmt::format("{} failed", failed));
+                  failed == 0 ? "" : fmt::format("{} failed", grouped(static_cast<std::int64_t>(failed))));
   };
   predict_all(sweep.configs, which, task.jobs, watcher);
 }
 
-// What an interrupted sweep left is gone on with where --resume says so, and not overwritten where it does not.
-std::vector<JournalEntry> open_journal(Journal& journal, const JournalHeader& header, bool resume) {
+// Why a journal must not be begun anew: results that are nowhere else. "" where it may.
+std::string only_place_of(const JournalContent& content, const JournalHeader& header, const Assignment& task) {
+  const auto other = difference(*content.header, header);
+  const auto what_next = other.empty() ? "--resume goes on with it" : other;
+  std::set<std::int64_t> there;
+  bool any_good = false;
+  for (const auto& entry : content.entries) {
+    there.insert(entry.run);
+    any_good = any_good || !entry.error;
+  }
+  if (there.empty()) return "";
+  const auto count = static_cast<std::int64_t>(there.size());
+  if (count < content.header->shard.share_of(content.header->runs)) {
+    return fmt::format("{} of an interrupted sweep: {}", counted(count, "run"), what_next);
+  }
+  if (task.is_shard) return fmt::format("{} of this shard: {}", counted(count, "run"), what_next);
+  // A sweep that got through may be repeated: its rows are in the result file, or there are none.
+  const bool is_this_study = content.header->study == header.study;
+  if (!any_good || (is_this_study && has_rows_of(task.output, *content.header))) return "";
+  return fmt::format("all {} of a sweep {}: {}", counted(count, "run"),
+                     is_this_study ? "whose result file was not written" : "of another study", what_next);
+}
+
+// What an earlier sweep left is gone on with where --resume says so, and not overwritten where it does not.
+std::vector<JournalEntry> open_journal(Journal& journal, const JournalHeader& header, const Assignment& task) {
   const auto content = journal.read();
   if (!content.header) {
     journal.begin(header);
     return {};
   }
-  if (resume) {
+  if (task.resume) {
     const auto reason = difference(*content.header, header);
     if (!reason.empty()) {
       throw input_error(
@@ -186,15 +212,8 @@ std::vector<JournalEntry> open_journal(Journal& journal, const JournalHeader& he
     journal.resume(content);
     return content.entries;
   }
-  std::set<std::int64_t> there;
-  for (const auto& entry : content.entries) there.insert(entry.run);
-  const auto all = content.header->shard.share_of(content.header->runs);
-  // A shard's journal is the only place of its results, complete or not.
-  if (const auto count = static_cast<std::int64_t>(there.size());
-      count > 0 && (count < all || header.shard.count > 1)) {
-    throw input_error(fmt::format("{} is there, with {} of {}: --resume goes on with it; take it away to begin anew",
-                                  journal.path(), counted(count, "run"),
-                                  count < all ? "an interrupted sweep" : "this shard"));
+  if (const auto results = only_place_of(content, header, task); !results.empty()) {
+    throw input_error(fmt::format("{} is there, with {}; take it away to begin anew", journal.path(), results));
   }
   journal.begin(header);
   return {};
@@ -220,7 +239,7 @@ std::vector<std::size_t> left_of(const Assignment& task, const std::vector<std::
 int report_failures(std::size_t failed, std::size_t all) {
   if (failed == 0) return 0;
   flush_output();
-  throw model_error(fmt::format("{} of {} failed; the results say why", failed, counted_runs(all)));
+  throw model_error(fmt::format("{} failed; the results say why", counted_runs(failed, all)));
 }
 
 void print_rows(Format format, const SweepRuns& sweep, const std::vector<RunRecord>& runs) {
@@ -256,7 +275,7 @@ Kept keep(const Assignment& task, JournalHeader header) {
   if (!kept.journal->is_locked()) {
     fmt::print(stderr, "{}: cannot be locked on this file system: run one sweep at a time\n", kept.journal->path());
   }
-  kept.before = open_journal(*kept.journal, kept.header, task.resume);
+  kept.before = open_journal(*kept.journal, kept.header, task);
   return kept;
 }
 
@@ -271,7 +290,8 @@ int run_and_report(const Assignment& task, const Kept& kept, Format format) {
   const auto own = own_runs(task);
   const auto left = left_of(task, own, kept.before);
   const auto before = own.size() - left.size();
-  if (before > 0) fmt::print(stderr, "{} of {} are in {}\n", before, counted_runs(own.size()), kept.journal->path());
+  if (before > 0) fmt::print(stderr, "{} are in {}\n", counted_runs(before, own.size()), kept.journal->path());
+  warn(long_sweep_warning(task.sweep, left, task.jobs));
   Ledger ledger(kept.journal.get());
   run_all(task, left, before, ledger);
 

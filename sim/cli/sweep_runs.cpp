@@ -12,7 +12,10 @@
 #include "sim/cli/progress.hpp"
 #include "sim/cli/run_options.hpp"
 #include "sim/core/error.hpp"
+#include "sim/core/text.hpp"
+#include "sim/results/journal.hpp"
 #include "sim/results/text_table.hpp"
+#include "sim/study/effort.hpp"
 #include "traces/models/models.hpp"
 #include "traces/trace.hpp"
 
@@ -61,15 +64,23 @@ bool may_be_exceeded(const Outcome<RunSize>& largest) {
   return largest.answer->fidelity != Fidelity::analytic && !is_small(largest.answer->effort);
 }
 
+// What the run itself will fail with, too. A process that died says nothing of its run.
+bool is_own(const Error& error) {
+  return error.kind() != ErrorKind::machine && error.kind() != ErrorKind::internal;
+}
+
 // `auto` fidelity is one level along a curve: the coarsest that one of its runs needs. Those that cannot be made fail
-// when their turn comes, and say why.
+// when their turn comes, and say why. Where the need of a run is not known, there is no level.
 void settle_fidelity(SweepRuns& sweep, int jobs) {
   const auto curves = curves_of(sweep);
-  std::map<std::size_t, Fidelity> levels;  // by run
+  std::map<std::size_t, RunSize> known;  // by run
   const auto look = [&](const std::vector<std::size_t>& which) {
     auto sizes = look_at(sweep, which, jobs);
     for (std::size_t i = 0; i < which.size(); ++i) {
-      if (sizes[i].answer) levels[which[i]] = sizes[i].answer->fidelity;
+      if (sizes[i].answer) known[which[i]] = *sizes[i].answer;
+      if (sizes[i].error && !is_own(*sizes[i].error)) {
+        throw sizes[i].error->within(name_of(sweep, which[i]) + ": the fidelity of its curve cannot be settled");
+      }
     }
     return sizes;
   };
@@ -84,11 +95,43 @@ void settle_fidelity(SweepRuns& sweep, int jobs) {
   for (const auto& runs : curves) {
     std::optional<Fidelity> coarsest;
     for (const auto run : runs) {
-      if (levels.contains(run)) coarsest = std::max(coarsest.value_or(Fidelity::flow), levels.at(run));
+      if (known.contains(run)) coarsest = std::max(coarsest.value_or(Fidelity::flow), known.at(run).fidelity);
     }
     if (!coarsest) continue;
-    for (const auto run : runs) sweep.configs[run].fidelity = to_text(*coarsest);
+    for (const auto run : runs) {
+      sweep.configs[run].fidelity = to_text(*coarsest);
+      if (known.contains(run) && known.at(run).fidelity == *coarsest) sweep.sizes[run] = known.at(run);
+    }
   }
+}
+
+constexpr double kLongSweep = 600;  // seconds
+constexpr std::size_t kMostLooks = 100;
+
+// Whether `auto` fidelity keeps it short.
+bool is_kept_short(const RunConfig& config) {
+  if (config.network.model != NetworkModelOptions::Model::alpha_beta) return false;
+  const auto is_auto = std::any_of(config.options.begin(), config.options.end(),
+                                   [](const auto& o) { return o.first == "fidelity" && o.second == "auto"; });
+  return is_auto || config.fidelity == to_text(Fidelity::analytic);
+}
+
+double simulations_of(const RunConfig& config) {
+  return config.explain ? 4 : 1;
+}
+
+double at_a_time(std::size_t runs, int jobs) {
+  return std::min<double>(jobs, static_cast<double>(std::max<std::size_t>(1, runs)));
+}
+
+// A fair share of the runs, as shards have it, of which there are no more than are worth looking at.
+std::vector<std::size_t> some_of(const std::vector<std::size_t>& which) {
+  const StudyShard share{1, static_cast<int>((which.size() + kMostLooks - 1) / kMostLooks)};
+  std::vector<std::size_t> some;
+  for (std::size_t k = 0; k < which.size(); ++k) {
+    if (share.has(static_cast<std::int64_t>(k))) some.push_back(which[k]);
+  }
+  return some;
 }
 
 std::string underscored(std::string name) {
@@ -139,6 +182,44 @@ std::vector<Outcome<RunSize>> look_at(const SweepRuns& sweep, const std::vector<
   });
 }
 
+double time_of(const RunConfig& config, const RunSize& size) {
+  return run_time(size.effort) * simulations_of(config);
+}
+
+std::string time_text(std::size_t runs, double time, int jobs) {
+  return fmt::format("{}, very roughly {} with {} at a time", counted(static_cast<std::int64_t>(runs), "run"),
+                     rough_text(time / at_a_time(runs, jobs)), jobs);
+}
+
+std::string long_sweep_warning(const SweepRuns& sweep, const std::vector<std::size_t>& which, int jobs) {
+  const auto is_long = [&](double time) { return time / at_a_time(which.size(), jobs) > kLongSweep; };
+  double most = 0;
+  bool all_short = true;
+  for (const auto i : which) {
+    all_short = all_short && is_kept_short(sweep.configs[i]);
+    most += longest_auto_time() * simulations_of(sweep.configs[i]);
+  }
+  if (which.empty() || (all_short && !is_long(most))) return "";
+
+  const auto some = some_of(which);
+  double time = 0;
+  std::vector<std::size_t> unknown;
+  for (const auto i : some) {
+    if (const auto found = sweep.sizes.find(i); found != sweep.sizes.end()) {
+      time += time_of(sweep.configs[i], found->second);
+    } else {
+      unknown.push_back(i);
+    }
+  }
+  const auto sizes = look_at(sweep, unknown, jobs);
+  for (std::size_t k = 0; k < unknown.size(); ++k) {
+    // One that cannot be made takes no time.
+    if (sizes[k].answer) time += time_of(sweep.configs[unknown[k]], *sizes[k].answer);
+  }
+  time *= static_cast<double>(which.size()) / static_cast<double>(some.size());
+  return is_long(time) ? time_text(which.size(), time, jobs) + "; --dry-run lists them" : "";
+}
+
 std::string name_of(const SweepRuns& sweep, std::size_t run) {
   std::vector<std::string> parts;
   if (sweep.has_cases) parts.push_back("case " + sweep.runs[run].case_name);
@@ -167,6 +248,8 @@ Record row_of_failed(const SweepRuns& sweep, std::size_t run) {
   for (const auto& [name, text] : config.options) {
     if (name == "ranks") {  // those that failures leave
       row.push_back({name, "1", std::int64_t{config.cluster.ranks}});
+    } else if (name == "fidelity") {  // the curve's
+      row.push_back({name, "1", config.fidelity});
     } else {
       row.push_back({underscored(name), "1", text});
     }

@@ -1,6 +1,7 @@
 // The runs of a study file, as `sweep` names them and writes them into rows.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct SweepRuns {
   std::vector<RunConfig> configs;
   std::vector<std::string> varied;  // options that differ between runs
   bool has_cases = false;
+  std::map<std::size_t, RunSize> sizes;  // of the runs that were looked at for their level, where it is theirs
 };
 
 // Mistakes in any run, and traces that cannot be read, are found here, before the first one starts. To settle levels of
@@ -25,6 +27,14 @@ struct SweepRuns {
 // size_all of these runs; where it takes long, how far it is on standard error.
 [[nodiscard]] std::vector<Outcome<RunSize>> look_at(const SweepRuns& sweep, const std::vector<std::size_t>& which,
                                                     int jobs);
+
+// Processor seconds of a run of this size, very roughly.
+[[nodiscard]] double time_of(const RunConfig& config, const RunSize& size);
+// "12 runs, very roughly 20 min with 2 at a time"
+[[nodiscard]] std::string time_text(std::size_t runs, double time, int jobs);
+// A line for the user where these runs take more than about ten minutes, all together. Empty otherwise. Of many runs
+// some are looked at; `which` begins with the largest.
+[[nodiscard]] std::string long_sweep_warning(const SweepRuns& sweep, const std::vector<std::size_t>& which, int jobs);
 
 // "case torus, ranks=16"
 [[nodiscard]] std::string name_of(const SweepRuns& sweep, std::size_t run);

@@ -17,8 +17,9 @@ namespace {
 
 constexpr const char* kName = "auto";
 
-// An estimate looks at every message of steps that do not repeat; beyond this it would take minutes.
-constexpr std::int64_t kMostMessages = 100'000'000;
+// An estimate looks at every message of steps that do not repeat; with those of some sizes beyond this it would take
+// half a minute.
+constexpr std::int64_t kMostMessages = 4'000'000;
 
 // Of one piece, folded, by its widest of some steps.
 std::int64_t most_messages(const CollectiveSchedule& schedule) {
@@ -82,7 +83,7 @@ class Auto final : public CollectiveAlgorithm {
       if (algorithm->servers(request.shape.workers) > 0) return refused("needs ranks of its own for servers");
       if (algorithm->in_switches()) return refused("assumes switches that reduce, so it must be asked for by name");
       const auto pieces = collective_pieces(*algorithm, request);
-      if (most_messages(*folded({pieces.front()}).front().schedule) * request.channels > kMostMessages) {
+      if (most_messages(*folded(pieces).front().schedule) * request.channels > kMostMessages) {
         return refused("too many messages to estimate");
       }
       return CollectiveChoice::Candidate{name, collective_estimate(pieces, site.network, site.devices, site.costs).time,

@@ -9,8 +9,9 @@ namespace tandem {
 
 // What went wrong, as the caller must treat it: `usage` is a mistake on the command line or in a study file
 // (exit status 2); `input` is a file or value that is not what it claims to be; `model` is a run that has no
-// answer (it did not complete); `internal` is a defect of Tandem itself.
-enum class ErrorKind { usage, input, model, internal };
+// answer (it did not complete); `internal` is a defect of Tandem itself; `machine` says nothing of the run: memory or
+// processes are lacking here, or somebody killed it. Journals hold these numbers.
+enum class ErrorKind { usage, input, model, internal, machine };
 
 // A message says what, where, the value seen and what is accepted. Context is added from the inside out, so that
 // the text reads "traces/data/vgg16.h5: layer 'fc6': ...".
@@ -43,6 +44,9 @@ class Error : public std::exception {
 }
 [[nodiscard]] inline Error internal_error(std::string message) {
   return {ErrorKind::internal, std::move(message)};
+}
+[[nodiscard]] inline Error machine_error(std::string message) {
+  return {ErrorKind::machine, std::move(message)};
 }
 
 // Runs `body` and puts `where` in front of any Error that leaves it.

@@ -60,10 +60,15 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
   return fmt::format("; known: {}", fmt::join(candidates, ", "));
 }
 
+std::string grouped(std::int64_t number) {
+  auto text = std::to_string(number);
+  const std::size_t sign = number < 0 ? 1 : 0;
+  for (auto at = text.size(); at > 3 + sign;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
 std::string counted(std::int64_t count, std::string_view noun) {
-  auto digits = std::to_string(count);
-  for (auto at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
-  return fmt::format("{} {}{}", digits, noun, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", grouped(count), noun, count == 1 ? "" : "s");
 }
 
 std::string xml_escaped(std::string_view text) {

@@ -17,6 +17,8 @@ namespace tandem {
 // "; did you mean 'x'?" or "; known: a, b, c": the tail of every unknown-name error.
 [[nodiscard]] std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 
+// "2,000", "-1,048,576".
+[[nodiscard]] std::string grouped(std::int64_t number);
 // "1 run", "2,000 runs".
 [[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
 

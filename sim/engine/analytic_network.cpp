@@ -76,21 +76,22 @@ std::int64_t AnalyticNetwork::start(const Op& op, const std::vector<DeviceId>& p
   return known.estimate.bytes;
 }
 
-bool AnalyticNetwork::cancel(const Backend::Listener& listener, Token token) {
+std::optional<std::int64_t> AnalyticNetwork::cancel(const Backend::Listener& listener, Token token) {
   const auto found = std::find_if(active_.begin(), active_.end(), [&](const auto& entry) {
     return entry.second.listener == &listener && entry.second.token == token;
   });
-  if (found == active_.end()) return false;
+  if (found == active_.end()) return std::nullopt;
   catch_up();
   auto& active = found->second;
   const double time = active.what->estimate.time.count();
   const double past = backend_.now().count() - active.begun;
   const double done = active.shares ? steps_.progress(*active.shares) : time > 0 ? std::min(1.0, past / time) : 1;
   active.what->times -= 1 - done;
+  const auto not_sent = std::llround((1 - done) * static_cast<double>(active.what->estimate.bytes));
   std::erase(done_, found->first);
   finish(found->first);
   set_timer();
-  return true;
+  return not_sent;
 }
 
 void AnalyticNetwork::on_timer(Token token) {

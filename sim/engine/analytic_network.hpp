@@ -28,7 +28,7 @@ class AnalyticNetwork final : public CollectiveModel, private Backend::Listener 
 
   std::int64_t start(const Op& op, const std::vector<DeviceId>& placement, const ExecutorOptions& options,
                      Backend::Listener& listener, Token token) override;
-  bool cancel(const Backend::Listener& listener, Token token) override;
+  std::optional<std::int64_t> cancel(const Backend::Listener& listener, Token token) override;
   [[nodiscard]] std::vector<LinkUse> link_uses() const;
 
  private:

@@ -466,8 +466,10 @@ void Executor::cancel(CancelGroup group) {
         kill_transfer(static_cast<std::int32_t>(slot));
       }
     }
-    if (options_.collectives != nullptr && options_.collectives->cancel(*this, collective_token(id))) {
+    if (options_.collectives == nullptr) continue;
+    if (const auto not_sent = options_.collectives->cancel(*this, collective_token(id))) {
       count_active(id, -1);
+      bytes_injected_ -= *not_sent;
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "platforms/network.hpp"
@@ -23,8 +24,9 @@ class CollectiveModel {
   // Calls listener.on_timer(token) when the collective is done. Returns the bytes of its messages.
   virtual std::int64_t start(const Op& op, const std::vector<DeviceId>& placement, const ExecutorOptions& options,
                              Backend::Listener& listener, Token token) = 0;
-  // Ends one that was started with these; nobody is called. False where none is under way.
-  virtual bool cancel(const Backend::Listener& listener, Token token) = 0;
+  // Ends one that was started with these; nobody is called. Returns the bytes that it has not sent; nothing where none
+  // is under way.
+  virtual std::optional<std::int64_t> cancel(const Backend::Listener& listener, Token token) = 0;
 };
 
 struct ExecutorOptions {

@@ -28,7 +28,7 @@ std::string answer_of(const std::function<std::string()>& body) {
   } catch (const Error& error) {
     return failed(error.kind(), error.what());
   } catch (const std::bad_alloc&) {
-    return failed(ErrorKind::model, "the run needs too much memory");
+    return failed(ErrorKind::machine, "the run needs too much memory");
   } catch (const std::exception& error) {
     return failed(ErrorKind::internal, error.what());
   }
@@ -79,7 +79,7 @@ std::string first_line_of(std::FILE* file) {
 
 Child start_child(const std::function<std::string()>& body, const std::function<void()>& prepare) {
   int ends[2];
-  if (::pipe(ends) != 0) throw model_error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  if (::pipe(ends) != 0) throw machine_error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   std::fflush(nullptr);
   const auto parent = ::getpid();
   const auto pid = ::fork();
@@ -87,7 +87,7 @@ Child start_child(const std::function<std::string()>& body, const std::function<
     const auto reason = errno;
     ::close(ends[0]);
     ::close(ends[1]);
-    throw model_error(fmt::format("cannot start a process for the simulation: {}", std::strerror(reason)));
+    throw machine_error(fmt::format("cannot start a process for the simulation: {}", std::strerror(reason)));
   }
   if (pid == 0) {
     end_with(parent);
@@ -105,7 +105,7 @@ std::string take_answer(const Child& child, const std::string& bytes, const std:
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
-    throw model_error("the simulation process was killed: is there enough memory for a run of this size?");
+    throw machine_error("the simulation process was killed: is there enough memory for a run of this size?");
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || bytes.empty()) {
     const auto how = WIFSIGNALED(status)

@@ -20,11 +20,12 @@ namespace tandem {
 // members of the first, middle and last step of each stretch; where that finds a difference, nothing is folded.
 [[nodiscard]] std::vector<int> fold_starts(const CollectiveSchedule& schedule);
 
-// Pieces with their repeating steps folded. Channels with equally many steps fold at the same steps.
-//
 // Where chunks follow each other through several stages, the latency of one chunk's steps hides behind the messages of
 // another's: there a repetition folds into up to this many steps and not into one.
 inline constexpr int kPartsOfPipelined = 8;
+
+// Pieces with their repeating steps folded; those that are all folded already stay as they are. Channels with equally
+// many steps fold at the same steps.
 [[nodiscard]] std::vector<CollectivePiece> folded(const std::vector<CollectivePiece>& pieces);
 
 // Messages of the whole schedule; of a folded one, of what it folds too.
@@ -33,6 +34,7 @@ struct MessageCount {
   double folded = 0;  // messages of its own
   double widest = 0;  // the most of its own in one step
 };
+// In steps of more than about a million messages, those of some members, evenly chosen, stand for all.
 [[nodiscard]] MessageCount count_messages(const CollectiveSchedule& schedule);
 
 }  // namespace tandem

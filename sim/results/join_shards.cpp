@@ -73,8 +73,9 @@ void check_complete(const std::vector<JournalEntry>& entries, const JournalHeade
   for (std::int64_t run = 0; run < header.runs; ++run) {
     if (!there.contains(run)) shards.insert(StudyShard::number_of(run, header.shard.count));
   }
-  throw input_error(fmt::format("{} of {} runs are missing, of shard{} {} of {}", missing, header.runs,
-                                shards.size() == 1 ? "" : "s", fmt::join(shards, ", "), header.shard.count));
+  throw input_error(fmt::format("{} of {} are missing, of shard{} {} of {}", grouped(missing),
+                                counted(header.runs, "run"), shards.size() == 1 ? "" : "s", fmt::join(shards, ", "),
+                                header.shard.count));
 }
 
 }  // namespace
@@ -99,9 +100,12 @@ std::string difference(const JournalHeader& found, const JournalHeader& wanted) 
     if (was != is) return fmt::format("{} is {} there and {} here", name, was, is);
   }
   if (found.program != wanted.program) return "another build of tandem wrote it";
-  if (found.runs != wanted.runs)
-    return fmt::format("it has {}, and this study {}", counted(found.runs, "run"), wanted.runs);
-  if (found.study != wanted.study) return "the options of its runs, or the files they read, differ from this study's";
+  if (found.runs != wanted.runs) {
+    return fmt::format("it has {}, and this study {}", counted(found.runs, "run"), counted(wanted.runs, "run"));
+  }
+  if (found.study != wanted.study) {
+    return "the options of its runs, the files they read or the fidelity settled for them differ from this study's";
+  }
   if (found.shard != wanted.shard) {
     return fmt::format("it is shard {}/{}, and this {}/{}", found.shard.number, found.shard.count, wanted.shard.number,
                        wanted.shard.count);
@@ -109,17 +113,26 @@ std::string difference(const JournalHeader& found, const JournalHeader& wanted) 
   return "";
 }
 
-bool is_result_of(const std::string& path, const JournalHeader& header) {
+bool has_rows_of(const std::string& path, const JournalHeader& header) {
   if (!is_hdf5_file(path)) return false;
   try {
     const Hdf5Reader file(path);
     for (const auto* name : {"study_hash", "program_hash", "tandem_version", "simgrid_version"}) {
       if (file.text_attribute("/", name) != entry_of(header.provenance, name)) return false;
     }
-    const auto errors = file.strings("/runs/error");
-    return std::all_of(errors.begin(), errors.end(), [](const auto& error) { return error.empty(); });
+    return true;
   } catch (const Error&) {
     return false;  // another kind of file, or an older one
+  }
+}
+
+bool is_result_of(const std::string& path, const JournalHeader& header) {
+  if (!has_rows_of(path, header)) return false;
+  try {
+    const auto errors = Hdf5Reader(path).strings("/runs/error");
+    return std::all_of(errors.begin(), errors.end(), [](const auto& error) { return error.empty(); });
+  } catch (const Error&) {
+    return false;
   }
 }
 

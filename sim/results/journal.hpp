@@ -28,7 +28,7 @@ struct StudyShard {
 };
 
 struct JournalHeader {
-  std::string study;      // a hash of the runs' cases and options and of what they read (study_hash)
+  std::string study;      // a hash of the runs' cases, options and levels and of what they read (study_hash)
   std::int64_t runs = 0;  // of the whole study
   StudyShard shard;
   Provenance provenance;  // of the result file
@@ -103,6 +103,8 @@ class Journal {
 // Whether the file is the whole result of this study, by this build (the provenance's study_hash and program_hash),
 // without failed runs. False where it is not there.
 [[nodiscard]] bool is_result_of(const std::string& path, const JournalHeader& header);
+// The same, with or without failed runs.
+[[nodiscard]] bool has_rows_of(const std::string& path, const JournalHeader& header);
 
 // Why a journal with this header cannot go on as `wanted`; "" where it can.
 [[nodiscard]] std::string difference(const JournalHeader& found, const JournalHeader& wanted);

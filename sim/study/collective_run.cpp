@@ -63,10 +63,12 @@ CollectiveRequest CollectiveBench::request(Bytes size) const {
           options_.channels,  options_.chunk, group_.ranks.index_of(Rank{options_.root})};
 }
 
-PlannedCollective CollectiveBench::plan(Bytes size) const {
-  return with_context(options_.algorithm, [&] {
+const PlannedCollective& CollectiveBench::plan(Bytes size) const {
+  if (const auto found = planned_.find(size.count()); found != planned_.end()) return found->second;
+  auto planned = with_context(options_.algorithm, [&] {
     return plan_collective(*algorithm_, request(size), {*cluster_, group_.devices, costs()});
   });
+  return planned_.emplace(size.count(), std::move(planned)).first->second;
 }
 
 Efforts CollectiveBench::efforts(const std::vector<CollectivePiece>& pieces) const {
@@ -82,10 +84,11 @@ Efforts CollectiveBench::efforts(const std::vector<Bytes>& sizes) const {
 }
 
 void CollectiveBench::settle_fidelity(const std::vector<Bytes>& sizes) {
-  if (options_.fidelity) return;
+  if (options_.fidelity) return check_configuration(*options_.fidelity, options_.network);
   auto coarsest = Fidelity::flow;
   for (const auto size : sizes) coarsest = std::max(coarsest, level_of(plan(size).pieces));
   options_.fidelity = coarsest;
+  check_configuration(coarsest, options_.network);
   if (healthy_) healthy_->options_.fidelity = coarsest;  // one level on both sides of a comparison
 }
 
@@ -108,12 +111,12 @@ RunResult CollectiveBench::simulate(const std::vector<CollectivePiece>& pieces, 
 }
 
 Seconds CollectiveBench::time_of(Bytes size) const {
-  const auto pieces = plan(size).pieces;
+  const auto& pieces = plan(size).pieces;
   return simulate(pieces, level_of(pieces)).jobs.at(0).makespan;
 }
 
 const CollectiveBench* CollectiveBench::with_ranks(int ranks) {
-  if (ranks == options_.cluster.ranks && !has_failures(options_.cluster)) return this;
+  if (ranks == options_.cluster.ranks) return this;
   const auto [entry, is_new] = smaller_.try_emplace(ranks);
   if (is_new) {
     try {
@@ -126,28 +129,30 @@ const CollectiveBench* CollectiveBench::with_ranks(int ranks) {
 }
 
 // `algorithm` does the work: what `auto` picked for all ranks is what is judged.
-double CollectiveBench::fidelity_error(Bytes size, const CollectiveAlgorithm& algorithm, Fidelity level) {
-  if (level == Fidelity::flow || options_.cluster.ranks == 1) return 0;
+FidelityError CollectiveBench::fidelity_error(Bytes size, const CollectiveAlgorithm& algorithm, Fidelity level) {
+  if (level == Fidelity::flow || options_.cluster.ranks == 1) return {0, options_.cluster.ranks};
   // Halves rounded down: powers of two have no remainders, which are what some algorithms are slow at.
   for (int ranks = options_.cluster.ranks; ranks >= 2; ranks /= 2) {
-    if (!is_small({ranks - 1.0, 0})) continue;  // all but one send something: nothing to build a cluster for
+    if (!is_small({ranks - 1.0, 0, 0})) continue;  // all but one send something: nothing to build a cluster for
     const auto* bench = with_ranks(ranks);
     if (bench == nullptr) continue;
+    std::vector<CollectivePiece> pieces;
     try {
-      const auto pieces = collective_pieces(algorithm, bench->request(size));
-      if (!is_small(bench->efforts(pieces).flow)) continue;
-      const auto flow = bench->simulate(pieces, Fidelity::flow).jobs.at(0).makespan;
-      const auto time = bench->simulate(pieces, level).jobs.at(0).makespan;
-      return time == flow ? 0 : std::abs(time / flow - 1);
+      pieces = collective_pieces(algorithm, bench->request(size));
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
+      continue;
     }
+    if (!is_small(bench->efforts(pieces).flow)) continue;
+    const auto flow = bench->simulate(pieces, Fidelity::flow).jobs.at(0).makespan;
+    const auto time = bench->simulate(pieces, level).jobs.at(0).makespan;
+    return {time == flow ? 0 : std::abs(time / flow - 1), ranks};
   }
-  return std::numeric_limits<double>::quiet_NaN();
+  return {std::numeric_limits<double>::quiet_NaN(), 0};
 }
 
 CollectivePoint CollectiveBench::run(Bytes size) {
-  auto planned = plan(size);
+  const auto& planned = plan(size);
   const auto worker =
       planned.choice ? Registry<CollectiveAlgorithm>::instance().make(planned.choice->picked()) : nullptr;
   const auto& algorithm = worker ? *worker : *algorithm_;
@@ -167,7 +172,7 @@ CollectivePoint CollectiveBench::run(Bytes size) {
   point.fidelity = level;
   point.fidelity_error = fidelity_error(size, algorithm, level);
   point.note = algorithm.note(group_.shape);
-  point.choice = std::move(planned.choice);
+  point.choice = planned.choice;
   return point;
 }
 

@@ -37,9 +37,7 @@ struct CollectivePoint {
   BytesPerSecond busbw{};  // algbw x busbw_factor
   std::int64_t flows = 0;
   Fidelity fidelity = Fidelity::flow;
-  // How far the level is from flow, for the largest number of ranks, this one or a fraction of it, whose flows take no
-  // time to speak of. 0 at flow; not a number where there is no such number.
-  double fidelity_error = 0;
+  FidelityError fidelity_error;
   std::string note;                        // CollectiveAlgorithm::note of the algorithm that does the work
   std::optional<CollectiveChoice> choice;  // where the algorithm is `auto`
 };
@@ -63,13 +61,14 @@ class CollectiveBench {
  private:
   [[nodiscard]] CollectiveRequest request(Bytes size) const;
   [[nodiscard]] AlphaBetaOptions costs() const;
-  [[nodiscard]] PlannedCollective plan(Bytes size) const;
+  [[nodiscard]] const PlannedCollective& plan(Bytes size) const;
   [[nodiscard]] Efforts efforts(const std::vector<CollectivePiece>& pieces) const;
   [[nodiscard]] Fidelity level_of(const std::vector<CollectivePiece>& pieces) const;
   [[nodiscard]] RunResult simulate(const std::vector<CollectivePiece>& pieces, Fidelity level) const;
   [[nodiscard]] Seconds time_of(Bytes size) const;
-  [[nodiscard]] double fidelity_error(Bytes size, const CollectiveAlgorithm& algorithm, Fidelity level);
-  // The same machine with this many ranks, before anything failed; nothing where there is no such machine.
+  [[nodiscard]] FidelityError fidelity_error(Bytes size, const CollectiveAlgorithm& algorithm, Fidelity level);
+  // The same machine with this many ranks, where they are fewer before anything failed; nothing where there is no such
+  // machine.
   [[nodiscard]] const CollectiveBench* with_ranks(int ranks);
 
   CollectiveBenchOptions options_;
@@ -77,8 +76,9 @@ class CollectiveBench {
   std::unique_ptr<Cluster> cluster_;
   std::vector<DeviceId> placement_;  // workers, then servers and switches (Machine)
   CollectiveGroup group_;
-  std::unique_ptr<CollectiveBench> healthy_;                 // where something has failed
-  std::map<int, std::unique_ptr<CollectiveBench>> smaller_;  // with_ranks, once built
+  mutable std::map<std::int64_t, PlannedCollective> planned_;  // by size: `auto` takes time to pick
+  std::unique_ptr<CollectiveBench> healthy_;                   // where something has failed
+  std::map<int, std::unique_ptr<CollectiveBench>> smaller_;    // with_ranks, once built
 };
 
 // first, first x factor, ... up to and with `last` where it is met.

@@ -1,9 +1,13 @@
 #include "sim/study/comparison.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "sim/core/error.hpp"
 #include "sim/estimate/alpha_beta.hpp"
@@ -27,6 +31,14 @@ RunConfig baseline_of(const RunConfig& config) {
   auto baseline = with_ranks(config, config.baseline_ranks);
   baseline.noise = {};
   return baseline;
+}
+
+// What `auto` picked for all ranks is what is judged.
+std::string as_picked(const RunConfig& config, const Setup& setup) {
+  std::set<std::string> picked;
+  for (const auto& [bytes, choice] : setup.lowered.choices) picked.insert(choice.picked());
+  if (picked.empty()) return config.algorithm;
+  return picked.size() == 1 ? *picked.begin() : fmt::format("auto:among={}", fmt::join(picked, "+"));
 }
 
 }  // namespace
@@ -85,25 +97,30 @@ Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config) {
   return sum;
 }
 
-double fidelity_error(const RunConfig& config, const Setup& setup) {
-  if (setup.fidelity == Fidelity::flow || setup.lowered.steps.buckets.empty()) return 0;
+FidelityError fidelity_error(const RunConfig& config, const Setup& setup) {
+  if (setup.fidelity == Fidelity::flow || setup.lowered.steps.buckets.empty()) return {0, config.cluster.ranks};
   // Halves rounded down: powers of two have no remainders, which are what some algorithms are slow at.
   for (int ranks = config.cluster.ranks; ranks >= 2; ranks /= 2) {
-    if (!is_small({ranks - 1.0, 0})) continue;  // all but one send something: nothing to set up
-    auto finer = with_ranks(config, ranks);
+    if (!is_small({ranks - 1.0, 0, 0})) continue;  // all but one send something: nothing to set up
+    auto level = ranks == config.cluster.ranks ? config : with_ranks(config, ranks);
+    level.algorithm = as_picked(config, setup);
+    level.memory = Bytes(0);  // a fraction of the ranks may have more of the batch each
+    auto finer = level;
     finer.fidelity = to_text(Fidelity::flow);
+    std::unique_ptr<Setup> setup_level, setup_finer;
     try {
-      const auto setup_finer = make_setup(finer);
+      setup_finer = make_setup(finer);
       if (!is_small(setup_finer->efforts.flow)) continue;
-      const auto level = with_ranks(config, ranks);
-      const auto time_finer = iteration_time(simulate(*setup_finer, finer, {}), finer);
-      const auto time = iteration_time(simulate(*make_setup(level), level, {}), level);
-      return std::abs(time / time_finer - 1);
+      setup_level = make_setup(level);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
+      continue;
     }
+    const auto time_finer = iteration_time(simulate(*setup_finer, finer, {}), finer);
+    const auto time = iteration_time(simulate(*setup_level, level, {}), level);
+    return {time == time_finer ? 0 : std::abs(time / time_finer - 1), ranks};
   }
-  return std::numeric_limits<double>::quiet_NaN();
+  return {std::numeric_limits<double>::quiet_NaN(), 0};
 }
 
 }  // namespace tandem

@@ -17,8 +17,7 @@ namespace tandem {
 // What a spreadsheet says: compute and all-reduces one after the other.
 [[nodiscard]] Seconds alpha_beta_iteration(const Setup& setup, const RunConfig& config);
 
-// How far the level is from flow, for the largest number of ranks, this one or a fraction of it, whose flows take no
-// time to speak of. 0 at flow; not a number where no such run can be made.
-[[nodiscard]] double fidelity_error(const RunConfig& config, const Setup& setup);
+// Of the setup's level. A smaller run is one before anything failed.
+[[nodiscard]] FidelityError fidelity_error(const RunConfig& config, const Setup& setup);
 
 }  // namespace tandem

@@ -130,7 +130,9 @@ void add_traffic(Record& row, const RunConfig& config, const Setup& setup, const
   row.push_back({"bottleneck_link", "1", busiest.name});
   row.push_back({"bottleneck_utilization", "1", busiest.utilization});
   row.push_back({"fidelity", "1", config.fidelity});
-  row.push_back({"fidelity_error", "1", fidelity_error(config, setup)});
+  const auto error = fidelity_error(config, setup);
+  row.push_back({"fidelity_error", "1", error.value});
+  row.push_back({"fidelity_error_ranks", "1", error.ranks});
   row.push_back({"simulated_flows", "1", result.flows});
 }
 

@@ -79,9 +79,9 @@ struct Prediction {
   double wall_time_s = 0;                            // not part of the row: it differs between equal runs
 };
 
+struct Setup;
 // Errors are of kind usage (impossible choices), input (bad trace) or model (no answer).
 // `before_running` is told what is about to be simulated.
-struct Setup;
 [[nodiscard]] Prediction predict(const RunConfig& config, const std::function<void(const Setup&)>& before_running = {});
 
 // The value of a field of the row. Internal error where there is none.

@@ -46,15 +46,21 @@ ExecutorOptions executor_options(const RunConfig& config) {
 // Of steps whose collectives are folded.
 Efforts predicted_efforts(const TrainingSteps& steps) {
   Efforts efforts;
+  Effort once;
   std::map<std::vector<std::shared_ptr<const CollectiveSchedule>>, Efforts> known;  // buckets of one size are alike
   for (const auto& bucket : steps.buckets) {
     std::vector<std::shared_ptr<const CollectiveSchedule>> key;
     for (const auto& piece : bucket.pieces) key.push_back(piece.schedule);
     const auto [entry, is_new] = known.try_emplace(std::move(key));
-    if (is_new) entry->second = efforts_of(bucket.pieces);
+    if (is_new) {
+      entry->second = efforts_of(bucket.pieces);
+      once += entry->second.analytic;
+    }
     efforts += entry->second;
   }
-  return efforts * steps.iterations;
+  efforts = efforts * steps.iterations;
+  efforts.analytic = once;  // estimates are made once
+  return efforts;
 }
 
 TrainingSteps with_folded_collectives(TrainingSteps steps) {
@@ -166,6 +172,7 @@ std::unique_ptr<Setup> make_setup(const RunConfig& config) {
   setup.efforts = predicted_efforts(folded_steps);
   if (!folds) setup.efforts.phase = setup.efforts.flow;
   setup.fidelity = fidelity_for(asked_fidelity(config.fidelity), setup.efforts, config.network);
+  check_configuration(setup.fidelity, config.network);
   setup.slowdown = compute_slowdown(config.noise, config.cluster.ranks);
   use_classes(setup, config, folds || setup.fidelity == Fidelity::analytic ? folded_steps : setup.lowered.steps);
   return made;

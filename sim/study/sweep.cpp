@@ -13,7 +13,6 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "sim/core/random.hpp"
 #include "sim/core/registry.hpp"
@@ -112,11 +111,20 @@ std::vector<std::string> named_files(const std::string& text) {
   return paths;
 }
 
+// Input error where it cannot be read: it would be equal to any other such file.
 std::string file_hash(const std::string& path) {
-  std::ostringstream bytes;
-  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes;
+  std::vector<char> part(1 << 16);
+  while (file) {
+    file.read(part.data(), static_cast<std::streamsize>(part.size()));
+    bytes.append(part.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.is_open() || file.bad()) {
+    throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  }
   TextHash hash;
-  hash.add(bytes.str());
+  hash.add(bytes);
   return hash_text(hash.value());
 }
 
@@ -155,7 +163,7 @@ class Pool {
     std::vector<pollfd> watched;
     for (const auto& worker : workers_) watched.push_back({worker.child.in, POLLIN, 0});
     if (::poll(watched.data(), watched.size(), 1000) < 0 && errno != EINTR) {
-      throw model_error(fmt::format("cannot wait for the runs: {}", std::strerror(errno)));
+      throw machine_error(fmt::format("cannot wait for the runs: {}", std::strerror(errno)));
     }
     for (std::size_t i = workers_.size(); i-- > 0;) {
       if (watched[i].revents == 0 || read_some(workers_[i])) continue;
@@ -196,11 +204,11 @@ RunSize size_of(const RunConfig& config) {
 }
 
 json to_wire(const RunSize& size) {
-  return {static_cast<int>(size.fidelity), size.effort.flows, size.effort.work, size.instance};
+  return {static_cast<int>(size.fidelity), size.effort.flows, size.effort.work, size.effort.messages, size.instance};
 }
 
 RunSize size_from_wire(const json& j) {
-  return {static_cast<Fidelity>(j.at(0).get<int>()), {j.at(1), j.at(2)}, j.at(3)};
+  return {static_cast<Fidelity>(j.at(0).get<int>()), {j.at(1), j.at(2), j.at(3)}, j.at(4)};
 }
 
 // `body` for every run of `which` in a process of its own, and its answer, or what went wrong, to `done`.
@@ -267,6 +275,7 @@ std::string study_hash(const std::vector<StudyRun>& runs, const std::vector<RunC
   std::map<std::string, std::string> inputs;  // by path: a hash of the content
   for (std::size_t i = 0; i < configs.size(); ++i) {
     hash.add(runs[i].case_name);
+    hash.add(configs[i].fidelity);
     for (const auto& [name, text] : configs[i].options) {
       hash.add(name);
       hash.add(text);

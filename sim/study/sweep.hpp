@@ -44,11 +44,12 @@ struct RunSize {
                                                      const std::vector<std::size_t>& which, int jobs,
                                                      const std::function<void(std::size_t)>& on_wait);
 
-// Of the program that runs here. 16 hexadecimal digits.
+// Of the program that runs here. 16 hexadecimal digits. Input error where its file cannot be read.
 [[nodiscard]] std::string program_hash();
 
-// Equal for studies whose runs have the same cases, options and inputs: traces, and files that plug-ins' parameters
-// name. 16 hexadecimal digits.
+// Equal for studies whose runs have the same cases, options, levels of fidelity (as settled along curves) and inputs:
+// traces, and files that plug-ins' parameters name. 16 hexadecimal digits. Input error where such a file cannot be
+// read.
 [[nodiscard]] std::string study_hash(const std::vector<StudyRun>& runs, const std::vector<RunConfig>& configs);
 
 }  // namespace tandem

@@ -11,7 +11,7 @@ from program import FAST
 # cli.md's names.
 NAMES = """iteration_time_s healthy_iteration_time_s compute_time_s exposed_comm_time_s bubble_time_s idle_time_s input_time_s launch_gap_time_s comm_time_s
     alpha_beta_time_s throughput_samples_per_s scaling_efficiency bytes_injected peak_memory_bytes load_imbalance
-    staleness_mean staleness_max bottleneck_link bottleneck_utilization fidelity fidelity_error simulated_flows
+    staleness_mean staleness_max bottleneck_link bottleneck_utilization fidelity fidelity_error fidelity_error_ranks simulated_flows
     ranks samples_per_iteration instance""".split()
 
 

@@ -182,7 +182,7 @@ class Resumed(Case):
         self.interrupted(5)
         before = self.journal.read_bytes()
         for text, says in [(STUDY.replace("10Gbps", "20Gbps"), "options of its runs"),
-                           (STUDY.replace(" 5us", ""), "it has 24 runs, and this study 16"),
+                           (STUDY.replace(" 5us", ""), "it has 24 runs, and this study 16 runs"),
                            (STUDY.replace("case hub", "case star"), "options of its runs")]:
             self.write("other.ini", text)
             self.bad(1, "sweep", "other.ini", "--output", "r.h5", "--resume",

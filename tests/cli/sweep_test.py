@@ -96,7 +96,7 @@ class Sweep(program.Case):
         result = self.tandem("sweep", "s.ini", "--format", "json")
         self.assertEqual(result.returncode, 1, result.stderr)
         rows = json.loads(result.stdout)
-        self.assertEqual([row["fidelity"] for row in rows], ["phase", "phase", "auto"])
+        self.assertEqual([row["fidelity"] for row in rows], ["phase", "phase", "phase"])
         self.assertEqual([row["error"] != "" for row in rows], [False, False, True])
 
     def test_options_that_vary_are_columns(self):

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import select
 import signal
 import subprocess
 
@@ -147,8 +148,8 @@ class Collective(program.Case):
             self.assertGreater(row["fidelity_error"], 0.01)
             self.assertAlmostEqual(row["fidelity_error"], abs(row["time_s"] / exact["time_s"] - 1))
         lines = self.good(*options).splitlines()
-        self.assertIn("off flow (%)", lines[1])
-        self.assertEqual(lines[2].split()[-1], f"{100 * rows[0]['fidelity_error']:.2g}")
+        self.assertIn("off flow (%, at)", lines[1])
+        self.assertTrue(lines[2].endswith(f"{100 * rows[0]['fidelity_error']:.2g} (24 ranks)"), lines[2])
         table = list(csv.DictReader(io.StringIO(self.good(*options, "--format", "csv", "--output", "c.h5"))))
         self.assertEqual([float(row["fidelity_error"]) for row in table], [row["fidelity_error"] for row in rows])
         with h5py.File(self.path / "c.h5") as file:
@@ -173,6 +174,7 @@ class Collective(program.Case):
                                        stdout=subprocess.DEVNULL, text=True, start_new_session=True)
             with process:
                 try:
+                    self.assertTrue(select.select([process.stderr], [], [], 60)[0], "nothing is said in a minute")
                     line = process.stderr.readline()
                 finally:
                     os.killpg(process.pid, signal.SIGTERM)  # the simulation is a process of its own

@@ -87,6 +87,10 @@ TEST(Text, CountsInSingularAndPlural) {
   EXPECT_EQ(counted(999, "run"), "999 runs");
   EXPECT_EQ(counted(2000, "rank"), "2,000 ranks");
   EXPECT_EQ(counted(1048576, "rank"), "1,048,576 ranks");
+  EXPECT_EQ(counted(-100, "rank"), "-100 ranks");
+  EXPECT_EQ(counted(-2000, "rank"), "-2,000 ranks");
+  EXPECT_EQ(grouped(-1048576), "-1,048,576");
+  EXPECT_EQ(grouped(2000), "2,000");
 }
 
 TEST(Units, TextForPeople) {

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "tests/engine/programs.hpp"
 #include "tests/engine/simulate.hpp"
@@ -229,6 +231,7 @@ TEST_P(Coarser, CancellationOfACollectiveFreesItsStreamAndItsLinks) {
   EXPECT_NEAR(result.jobs[0].makespan.count(), 7, 1e-9);
   if (GetParam() == Fidelity::analytic) {
     for (const auto& use : result.links) EXPECT_EQ(use.bytes, 300 + 400);
+    EXPECT_EQ(result.bytes_injected, 3 * (300 + 400));
   }
 }
 
@@ -317,6 +320,49 @@ TEST(AnalyticFidelity, OverlappingGroupsAndSkewedRanks) {
           EXPECT_NEAR(second, second_flow, limit * second_flow) << what;
         }
       }
+    }
+  }
+}
+
+// Every `stride`-th device is a group, as data-parallel replicas of one stage or shard are; all reduce at once. Beyond
+// some thousand tasks (the case of 512) groups that come later are one task each.
+TEST(AnalyticFidelity, ManyGroupsAtOnce) {
+  for (const auto& [topology, p, stride, limit] :
+       {std::tuple{"leaf-spine:oversubscription=4", 128, 2, 0.1},
+        std::tuple{"leaf-spine:oversubscription=4", 512, 32, 0.1}, std::tuple{"fat-tree", 128, 8, 0.1},
+        std::tuple{"torus:dims=8x8", 64, 8, 0.1}}) {
+    const auto network = make_topology(topology, {p, BytesPerSecond(kBandwidth), Seconds(kLatency)});
+    for (const auto* algorithm : {"ring", "halving-doubling"}) {
+      const int size = p / stride;
+      std::vector<DeviceId> placement;
+      for (int group = 0; group < stride; ++group) {
+        for (int i = 0; i < size; ++i) placement.push_back(DeviceId{group + i * stride});
+      }
+      const auto ends = [&, size = size, stride = stride, p = p](Fidelity fidelity) {
+        std::vector<Op> ops;
+        for (int group = 0; group < stride; ++group) {
+          Op late;
+          late.kind = Op::Kind::delay;
+          late.name = "late";
+          late.ranks = RankSet::range(group * size, size);
+          late.duration = Seconds(1e-4 * (group % 3));
+          ops.push_back(late);
+          auto op = collective_op(*network, algorithm,
+                                  {CollectiveOperation::all_reduce, {}, Bytes(16 << 20), 1, Bytes(0), 0}, size);
+          op.ranks = RankSet::range(group * size, size);
+          ops.push_back(op);
+        }
+        auto program = program_of(std::move(ops), p);
+        const auto result = run({{&program, placement, Seconds(0), with_overhead(), {}}}, *network, at(fidelity));
+        std::vector<double> times;
+        for (const auto& op : result.jobs[0].ops) times.push_back(op.last_end.count());
+        return times;
+      };
+      const auto analytic = ends(Fidelity::analytic);
+      const auto flow = ends(Fidelity::flow);
+      double worst = 0;
+      for (std::size_t i = 1; i < flow.size(); i += 2) worst = std::max(worst, std::abs(analytic[i] / flow[i] - 1));
+      EXPECT_LT(worst, limit) << topology << ", " << p << " ranks, " << stride << " groups, " << algorithm;
     }
   }
 }

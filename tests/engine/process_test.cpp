@@ -34,12 +34,13 @@ TEST(Process, AnswersComeBackWhole) {
 }
 
 TEST(Process, ErrorsKeepTheirKind) {
-  for (const auto kind : {ErrorKind::usage, ErrorKind::input, ErrorKind::model, ErrorKind::internal}) {
+  for (const auto kind :
+       {ErrorKind::usage, ErrorKind::input, ErrorKind::model, ErrorKind::internal, ErrorKind::machine}) {
     const auto error = error_of([&]() -> std::string { throw Error(kind, "what went wrong"); });
     EXPECT_EQ(error.kind(), kind);
     EXPECT_STREQ(error.what(), "what went wrong");
   }
-  EXPECT_EQ(error_of([]() -> std::string { throw std::bad_alloc(); }).kind(), ErrorKind::model);
+  EXPECT_EQ(error_of([]() -> std::string { throw std::bad_alloc(); }).kind(), ErrorKind::machine);
 }
 
 TEST(Process, AChildThatDiesIsQuoted) {
@@ -58,7 +59,7 @@ TEST(Process, AChildThatIsKilledRanOutOfMemory) {
     ::raise(SIGKILL);
     return "";
   });
-  EXPECT_EQ(error.kind(), ErrorKind::model);
+  EXPECT_EQ(error.kind(), ErrorKind::machine);
   EXPECT_NE(std::string(error.what()).find("memory"), std::string::npos);
 }
 

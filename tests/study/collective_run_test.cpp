@@ -112,11 +112,11 @@ TEST(CollectiveBench, FidelityErrorIsTheDistanceToFlowWhereThatIsSmall) {
   auto options = out_of_step();
   options.fidelity = Fidelity::flow;
   const auto flow = CollectiveBench(options).run(Bytes(1'000'000));
-  EXPECT_EQ(flow.fidelity_error, 0);
+  EXPECT_EQ(flow.fidelity_error.value, 0);
   options.fidelity = Fidelity::analytic;
   const auto point = CollectiveBench(options).run(Bytes(1'000'000));
-  EXPECT_GT(point.fidelity_error, 0.01) << "the case tells nothing";
-  EXPECT_NEAR(point.fidelity_error, std::abs(point.time / flow.time - 1), 1e-12);
+  EXPECT_GT(point.fidelity_error.value, 0.01) << "the case tells nothing";
+  EXPECT_NEAR(point.fidelity_error.value, std::abs(point.time / flow.time - 1), 1e-12);
 }
 
 // Its own flows are too many: the largest fraction whose flows are few is looked at, for every size.
@@ -124,7 +124,9 @@ TEST(CollectiveBench, FidelityErrorOfManyRanksIsThatOfAFraction) {
   CollectiveBench bench(ring_of(20 * 32 + 1));
   CollectiveBench few(ring_of(20 * 2));
   for (const std::int64_t size : {1'000'000, 4096}) {
-    EXPECT_EQ(bench.run(Bytes(size)).fidelity_error, few.run(Bytes(size)).fidelity_error) << size;
+    const auto error = bench.run(Bytes(size)).fidelity_error;
+    EXPECT_EQ(error.ranks, 20 * 2) << "a ring of 80 has 12,640 flows";
+    EXPECT_EQ(error.value, few.run(Bytes(size)).fidelity_error.value) << size;
   }
   EXPECT_GT(bench.run(Bytes(4096)).time, few.run(Bytes(4096)).time);
 }
@@ -135,7 +137,7 @@ TEST(CollectiveBench, FidelityErrorIsKnownWhereARankIsLost) {
   options.cluster.ranks = 299;
   options.cluster.lost_ranks = {299};
   options.fidelity = Fidelity::phase;
-  EXPECT_LT(CollectiveBench(options).run(Bytes(1'000'000)).fidelity_error, 1e-6);
+  EXPECT_LT(CollectiveBench(options).run(Bytes(1'000'000)).fidelity_error.value, 1e-6);
 }
 
 std::string note_of(const std::string& algorithm, const std::string& topology, int ranks) {
@@ -186,6 +188,9 @@ TEST(LongRuns, AreSaidWhereTheUserAskedForThem) {
   EXPECT_EQ(long_run_warning(Fidelity::phase, ring, plain), "");
   EXPECT_EQ(long_run_warning(Fidelity::analytic, direct, plain), "");
   EXPECT_EQ(long_run_warning({}, direct, plain), "") << "auto takes what is quick";
+  const Efforts estimates{{1e12, 1e14}, {1e12, 1e14}, {0, 0, 1e8}};
+  EXPECT_NE(long_run_warning({}, estimates, plain).find("1e+08 messages, very roughly 50 s"), std::string::npos)
+      << "or there is nothing quicker";
   NetworkModelOptions tcp;
   tcp.model = NetworkModelOptions::Model::lv08;
   const auto only = long_run_warning({}, ring, tcp);
