@@ -108,12 +108,12 @@ void settle_fidelity(SweepRuns& sweep, int jobs) {
 constexpr double kLongSweep = 600;  // seconds
 constexpr std::size_t kMostLooks = 100;
 
-// Whether `auto` fidelity keeps it short.
+// Whether `auto` fidelity keeps it short; it sets estimates no limit.
 bool is_kept_short(const RunConfig& config) {
   if (config.network.model != NetworkModelOptions::Model::alpha_beta) return false;
-  const auto is_auto = std::any_of(config.options.begin(), config.options.end(),
-                                   [](const auto& o) { return o.first == "fidelity" && o.second == "auto"; });
-  return is_auto || config.fidelity == to_text(Fidelity::analytic);
+  return config.fidelity != to_text(Fidelity::analytic) &&
+         std::any_of(config.options.begin(), config.options.end(),
+                     [](const auto& o) { return o.first == "fidelity" && o.second == "auto"; });
 }
 
 double simulations_of(const RunConfig& config) {

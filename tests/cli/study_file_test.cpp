@@ -5,6 +5,7 @@
 
 #include "sim/core/error.hpp"
 #include "sim/study/collective_run.hpp"
+#include "sim/study/sweep.hpp"
 
 namespace tandem {
 namespace {
@@ -89,6 +90,18 @@ TEST(StudyFile, TooManyRunsAreRefused) {
 TEST(StudyFile, VariedOptionsAreThoseThatDiffer) {
   const auto study = parse_study("trace = a\nranks = 1 2\n[case x]\nsync = s\n[case y]\n", "s");
   EXPECT_EQ(varied_options(study, expand(study)), (std::vector<std::string>{"ranks", "sync"}));
+}
+
+TEST(StudyHash, TellsSettledLevelsApart) {
+  const std::vector<StudyRun> runs(1);
+  RunConfig config;
+  config.options = {{"fidelity", "auto"}};
+  const auto hash = [&](const std::string& level) {
+    config.fidelity = level;
+    return study_hash(runs, {config});
+  };
+  EXPECT_EQ(hash("flow"), hash("flow"));
+  EXPECT_NE(hash("flow"), hash("phase"));
 }
 
 TEST(SizeRange, GrowsByAFactorUpToItsEnd) {

@@ -9,7 +9,9 @@ about ten minutes of two processors:
 
 import argparse
 import fcntl
+import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -256,6 +258,52 @@ class Kept(Case):
         before = self.journal.read_bytes()
         self.bad(1, "sweep", "s.ini", "--output", "r.h5", says=["5 runs of an interrupted sweep", "--resume"])
         self.assertEqual(self.journal.read_bytes(), before)
+
+    def test_runs_without_a_result_file_are_not_overwritten(self):
+        whole = self.whole()
+        self.interrupted(RUNS)  # after the last run
+        before = self.journal.read_bytes()
+        self.bad(1, "sweep", "s.ini", "--output", "r.h5", says=["all 24 runs", "was not written", "--resume"])
+        self.write("other.ini", STUDY.replace("10Gbps", "20Gbps"))
+        self.bad(1, "sweep", "other.ini", "--output", "r.h5", says=["all 24 runs", "of another study"])
+        # Nor where there is a file, but another study's.
+        self.good("sweep", "other.ini", "--output", "other.h5")
+        (self.path / "other.h5").rename(self.path / "r.h5")
+        self.bad(1, "sweep", "s.ini", "--output", "r.h5", says=["all 24 runs", "was not written"])
+        self.bad(1, "sweep", "other.ini", "--output", "r.h5", says=["all 24 runs", "of another study"])
+        self.assertEqual(self.journal.read_bytes(), before)
+        self.good("sweep", "s.ini", "--output", "r.h5", "--resume")
+        self.assertEqual(self.bytes_of("r.h5"), whole)
+        # With its file, it may be repeated.
+        self.journal.write_bytes(before)
+        self.good("sweep", "s.ini", "--output", "r.h5")
+        self.assertFalse(self.journal.exists())
+
+    def test_the_only_shard_is_not_overwritten(self):
+        words = ["sweep", "s.ini", "--output", "r.h5", "--shard", "1/1"]
+        self.good(*words)
+        self.bad(1, *words, says=["shard-1-of-1.journal is there, with 24 runs of this shard", "--resume"])
+
+    def test_files_that_cannot_be_read_are_not_taken_for_empty_ones(self):
+        self.write("order.txt", "0\n1\n")
+        self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2\nplacement = file:order.txt\n")
+        self.path.chmod(0o777)
+        shutil.copy(program.TANDEM, self.path / "tandem")
+        nobody = {"user": 65534, "group": 65534} if os.geteuid() == 0 else {}
+
+        def sweep():
+            result = subprocess.run(["./tandem", "sweep", "s.ini", "--output", "r.h5"], cwd=self.path, text=True,
+                                    capture_output=True, timeout=300, **nobody)
+            return result.returncode, result.stderr
+
+        (self.path / "tandem").chmod(0o755)
+        (self.path / "order.txt").chmod(0)
+        self.assertEqual(sweep(), (1, "error: order.txt: cannot be read: Permission denied\n"))
+        (self.path / "order.txt").chmod(0o644)
+        (self.path / "tandem").chmod(0o711 if nobody else 0o111)
+        self.assertEqual(sweep(), (1, "error: /proc/self/exe: cannot be read: Permission denied\n"))
+        (self.path / "tandem").chmod(0o755)
+        self.assertEqual(sweep(), (0, ""))
 
     def test_two_sweeps_on_one_file_are_refused(self):
         self.write("slow.ini", SLOW)

@@ -1,6 +1,11 @@
 """tandem sweep: runs in the order of the study, whatever the order in which they finish."""
 
 import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
 
 import h5py
 import numpy
@@ -98,6 +103,36 @@ class Sweep(program.Case):
         rows = json.loads(result.stdout)
         self.assertEqual([row["fidelity"] for row in rows], ["phase", "phase", "phase"])
         self.assertEqual([row["error"] != "" for row in rows], [False, False, True])
+
+    def start(self, *words):
+        sweep = subprocess.Popen([program.TANDEM, *words], cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True)
+
+        def end():
+            sweep.kill()
+            sweep.communicate()
+
+        self.addCleanup(end)
+        return sweep
+
+    def test_a_process_that_is_killed_settles_no_level(self):
+        self.write("s.ini", "trace = resnet50-cpu\ndevice = v100\nalgorithm = direct\nranks = 8 4096\n")
+        sweep = self.start("sweep", "s.ini", "--jobs", "1")
+        children = pathlib.Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children")
+        while not (found := children.read_text().split()):
+            time.sleep(0.001)
+        os.kill(int(found[0]), signal.SIGKILL)
+        output, error = sweep.communicate(timeout=300)
+        self.assertEqual((sweep.returncode, output), (1, ""), error)
+        self.assertRegex(error, "^error: ranks=4096: the fidelity of its curve cannot be settled: .* was killed: .*\n$")
+
+    def test_a_long_sweep_is_announced(self):
+        self.write("s.ini", "trace = resnet50-cpu\ndevice = v100\nalgorithm = direct\nfidelity = flow\n"
+                            "ranks = 8 2048\n")
+        sweep = self.start("sweep", "s.ini", "--jobs", "2")
+        self.assertRegex(sweep.stderr.readline(), r"^2 runs, very roughly \d+ h with 2 at a time; --dry-run lists them$")
+        self.write("s.ini", "trace = resnet50-cpu\ndevice = v100\nalgorithm = direct\nfidelity = flow\nranks = 8\n")
+        self.assertEqual(self.tandem("sweep", "s.ini").stderr, "")
 
     def test_options_that_vary_are_columns(self):
         self.write("s.ini", "trace = lenet5\ndevice = v100\nranks = 2\nlink-latency = 1us 1ms\n")
