@@ -17,8 +17,7 @@ namespace {
 
 constexpr const char* kName = "auto";
 
-// An estimate looks at every message of steps that do not repeat; with those of some sizes beyond this it would take
-// half a minute.
+// An estimate looks at every message of steps that do not repeat: some seconds for as many.
 constexpr std::int64_t kMostMessages = 4'000'000;
 
 // Of one piece, folded, by its widest of some steps.

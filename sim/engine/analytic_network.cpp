@@ -77,9 +77,10 @@ std::int64_t AnalyticNetwork::start(const Op& op, const std::vector<DeviceId>& p
 }
 
 std::optional<std::int64_t> AnalyticNetwork::cancel(const Backend::Listener& listener, Token token) {
-  const auto found = std::find_if(active_.begin(), active_.end(), [&](const auto& entry) {
-    return entry.second.listener == &listener && entry.second.token == token;
-  });
+  const auto is_meant = [&](const Active& active) { return active.listener == &listener && active.token == token; };
+  if (std::erase_if(ending_, is_meant) > 0) return 0;
+  const auto found =
+      std::find_if(active_.begin(), active_.end(), [&](const auto& entry) { return is_meant(entry.second); });
   if (found == active_.end()) return std::nullopt;
   catch_up();
   auto& active = found->second;
@@ -95,23 +96,26 @@ std::optional<std::int64_t> AnalyticNetwork::cancel(const Backend::Listener& lis
 }
 
 void AnalyticNetwork::on_timer(Token token) {
-  std::vector<Active> done;
-  if (const auto found = active_.find(token / 2); token % 2 == 0) {
+  if (token % 2 == 0) {
+    const auto found = active_.find(token / 2);
     if (found == active_.end() || found->second.shares) return;
-    done.push_back(found->second);
+    ending_.push_back(found->second);
     finish(found->first);
   } else if (token == shared(generation_)) {
     catch_up();
     std::sort(done_.begin(), done_.end());
     for (const auto order : done_) {
-      done.push_back(active_.at(order));
+      ending_.push_back(active_.at(order));
       finish(order);
     }
     done_.clear();
     set_timer();
   }
-  // They may begin others.
-  for (const auto& each : done) each.listener->on_timer(each.token);
+  while (!ending_.empty()) {
+    const auto next = ending_.front();
+    ending_.pop_front();
+    next.listener->on_timer(next.token);
+  }
 }
 
 // It and all that use one of its links go on as tasks.

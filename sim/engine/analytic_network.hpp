@@ -78,7 +78,8 @@ class AnalyticNetwork final : public CollectiveModel, private Backend::Listener 
   StepNetwork steps_;
   double tasks_ = 0;                              // of steps_
   std::map<StepNetwork::Id, std::uint64_t> ids_;  // order of those in steps_
-  std::vector<std::uint64_t> done_;               // in steps_; their listeners are not called yet
+  std::vector<std::uint64_t> done_;               // in steps_, until the timer
+  std::deque<Active> ending_;                     // their listeners are called next, and may begin or cancel others
   std::uint64_t generation_ = 0;                  // tells stale timers
 };
 

@@ -274,6 +274,33 @@ TEST(AnalyticFidelity, CollectivesAtOnceShareLinks) {
   EXPECT_NEAR(late, late_flow, 0.1 * late_flow);
 }
 
+// Two that share all links end at the same date, and the end of the first cancels the other: it is not told apart from
+// one that ends a moment later.
+TEST(AnalyticFidelity, TheEndOfOneCancelsAnotherThatEndsThen) {
+  const auto network = star(4, kBandwidth, 0);
+  ScriptedProgram program(8, {{"comm", StreamSpec::Role::communication, StreamSpec::Discipline::in_order}});
+  program.at_start = [&](Emit& emit) {
+    for (const int first : {0, 4}) {
+      auto op =
+          collective_op(*network, "ring", {CollectiveOperation::all_reduce, {}, Bytes(4'000'000), 1, Bytes(0), 0}, 4);
+      op.ranks = RankSet::range(first, 4);
+      op.cancel_group = first;
+      op.notify = true;
+      emit.emit(op);
+    }
+  };
+  std::vector<int> done;
+  program.when_done = [&](OpId op, Rank, Emit& emit) {
+    done.push_back(op);
+    emit.cancel(4);
+  };
+  std::vector<DeviceId> placement = in_order(4);
+  for (int d = 0; d < 4; ++d) placement.push_back(DeviceId{d});
+  const auto result = run({{&program, placement, Seconds(0), {}, {}}}, *network, at(Fidelity::analytic));
+  EXPECT_EQ(done, std::vector<int>(4, 0));
+  EXPECT_EQ(result.bytes_injected, 2 * 4 * 6 * 1'000'000) << "both had sent all";
+}
+
 // Two groups of 16 among each other on one network: the devices of even and of odd numbers, or of every other pair. The
 // second group has another size and begins later, and neither begins together: members compute unequally long before.
 TEST(AnalyticFidelity, OverlappingGroupsAndSkewedRanks) {

@@ -5,29 +5,19 @@
 
 #include <numeric>
 
-#include "partitioners/partitioner.hpp"
 #include "sim/core/error.hpp"
 #include "sim/gradients/gradient_schedule.hpp"
+#include "tests/gradients/arrival.hpp"
 #include "traces/models/models.hpp"
 
 namespace tandem {
 namespace {
 
-std::vector<GradientTensor> arrival_of(const std::string& model) {
-  const auto trace = build_model(model, 32);
-  const auto plan =
-      Registry<Partitioner>::instance().make("data")->partition(trace, {4, 32, "float32", "float32", "sgd"});
-  std::vector<GradientTensor> arrival;
-  for (auto r = plan.reductions.rbegin(); r != plan.reductions.rend(); ++r) {
-    arrival.push_back({r->layer, r->tensor, r->bytes});
-  }
-  return arrival;
-}
-
 std::vector<std::int64_t> sizes(const std::string& model, const std::string& schedule, bool first_iteration = false) {
   std::vector<std::int64_t> result;
-  for (const auto& bucket :
-       Registry<GradientSchedule>::instance().make(schedule, {first_iteration})->buckets(arrival_of(model))) {
+  for (const auto& bucket : Registry<GradientSchedule>::instance()
+                                .make(schedule, {first_iteration})
+                                ->buckets(arrival_of(build_model(model, 32)))) {
     result.push_back(bucket.bytes.count());
   }
   return result;
@@ -50,7 +40,7 @@ TEST(Ddp, FirstIteration) {
 }
 
 TEST(Ddp, ABucketIsReadyWithItsLastTensor) {
-  const auto arrival = arrival_of("resnet50");
+  const auto arrival = arrival_of(build_model("resnet50", 32));
   for (const bool first : {false, true}) {
     for (const auto& bucket : Registry<GradientSchedule>::instance().make("ddp", {first})->buckets(arrival)) {
       EXPECT_EQ(bucket.ready_after, *std::max_element(bucket.tensors.begin(), bucket.tensors.end()));
@@ -64,7 +54,7 @@ TEST(PerLayer, OneCollectiveALayerWithParameters) {
 }
 
 TEST(AfterBackward, ShipsEverythingAtTheEnd) {
-  const auto arrival = arrival_of("vgg16");
+  const auto arrival = arrival_of(build_model("vgg16", 32));
   EXPECT_EQ(sizes("vgg16", "after-backward"), (Sizes{4LL * 138'357'544}));
   for (const auto& bucket :
        Registry<GradientSchedule>::instance().make("after-backward:bucket=25MiB")->buckets(arrival)) {
@@ -76,7 +66,7 @@ TEST(AfterBackward, ShipsEverythingAtTheEnd) {
 TEST(Recorded, TakesTheBucketsOfTheRecordedRun) {
   const std::vector<Bytes> seen{Bytes(8'196'000), Bytes(31'502'336), Bytes(26'255'360), Bytes(26'550'272),
                                 Bytes(9'724'160)};
-  const auto arrival = arrival_of("resnet50");
+  const auto arrival = arrival_of(build_model("resnet50", 32));
   const auto buckets = Registry<GradientSchedule>::instance().make("recorded", {false, seen})->buckets(arrival);
   ASSERT_EQ(buckets.size(), seen.size());
   for (std::size_t b = 0; b < seen.size(); ++b) EXPECT_EQ(buckets[b].bytes, seen[b]) << b;

@@ -7,8 +7,8 @@
 #include <map>
 #include <numeric>
 
-#include "partitioners/partitioner.hpp"
 #include "sim/gradients/gradient_schedule.hpp"
+#include "tests/gradients/arrival.hpp"
 #include "traces/importer.hpp"
 #include "traces/layer_guess.hpp"
 #include "traces/source_file.hpp"
@@ -18,16 +18,6 @@ namespace tandem {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
-
-std::vector<GradientTensor> arrival_of(const Trace& trace) {
-  const auto plan =
-      Registry<Partitioner>::instance().make("data")->partition(trace, {4, 32, "float32", "float32", "sgd"});
-  std::vector<GradientTensor> arrival;
-  for (auto r = plan.reductions.rbegin(); r != plan.reductions.rend(); ++r) {
-    arrival.push_back({r->layer, r->tensor, r->bytes});
-  }
-  return arrival;
-}
 
 std::vector<GradientBucket> buckets_of(const std::vector<GradientTensor>& arrival) {
   return Registry<GradientSchedule>::instance().make("per-tensor")->buckets(arrival);
