@@ -49,7 +49,8 @@ class Nested final : public CollectiveSchedule {
       case Exchange::ring: {
         // Shifted so that after d-1 steps member c holds the sum of part c.
         const int way = digit.reversed ? d - 1 : 1;  // modulo d
-        const int behind = (where.gather ? where.step : where.step + 1) * (d - way) % d;
+        const int passed = (where.gather ? where.step : where.step + 1) % d;
+        const int behind = digit.reversed ? passed : (d - passed) % d;
         out.push_back({to((own + way) % d), parts((own + behind) % d, 1), !where.gather});
         break;
       }

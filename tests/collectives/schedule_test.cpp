@@ -626,6 +626,30 @@ TEST(CollectiveBytes, HalvesOfAnAllReduceSendTheirShareOnce) {
   }
 }
 
+// Steps x members is beyond 32 bits. In step s member m passes on part m - s - 1, which it got in the step before; and
+// towards lower values, part m + s + 1.
+TEST(CollectiveBytes, RingsOfManyMembersPassOnWhatTheyGot) {
+  const std::int64_t n = 100'003;
+  std::vector<Send> sends;
+  for (const bool reversed : {false, true}) {
+    Digit ring{static_cast<int>(n), DigitKind::ring};
+    auto shape = with_digits({ring}, 1);
+    shape.channel = reversed ? 1 : 0;
+    const auto schedule =
+        algorithms().make(reversed ? "blueconnect:exchange=ring,rotate=yes" : "ring")->all_reduce(shape, Bytes(3 * n));
+    for (const std::int64_t step : {std::int64_t{0}, n / 3, n / 2, n - 2}) {
+      for (const std::int64_t member : {std::int64_t{0}, n / 2, n - 1}) {
+        schedule->sends(static_cast<int>(step), static_cast<int>(member), sends);
+        ASSERT_EQ(sends.size(), 1u);
+        const auto part = (reversed ? member + step + 1 : member - step - 1 + n) % n;
+        EXPECT_EQ(sends[0].range.begin, 3 * part) << reversed << ' ' << step << ' ' << member;
+        EXPECT_EQ(sends[0].range.end, 3 * part + 3) << reversed << ' ' << step << ' ' << member;
+        EXPECT_EQ(sends[0].to, (member + (reversed ? n - 1 : 1)) % n);
+      }
+    }
+  }
+}
+
 TEST(CollectiveBytes, FoldedHalves) {
   // Five members of 10 bytes each; 0 folds into 1, which stands for 20 bytes; 1, 2, 3, 4 halve.
   const auto algorithm = algorithms().make("halving-doubling");
